@@ -1,0 +1,42 @@
+// Memory for the shards of exact sets: 8 KiB chunks carved from 2 MiB-aligned extents on which
+// huge pages are requested, shared by any number of sets, with a limit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace firstseen {
+
+class Arena {
+ public:
+  struct Options {
+    uint64_t bytes_max = ~uint64_t{0};  // chunks beyond it are refused
+    bool huge_pages = true;             // madvise(MADV_HUGEPAGE); ignored where not to be had
+  };
+  static constexpr size_t kChunkBytes = 8192;
+
+  explicit Arena(Options options);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // A chunk of kChunkBytes, 128-byte aligned, content undefined; nullptr at the limit or when the
+  // system has no more. Thread-safe.
+  void* Allocate();
+  // Thread-safe. A wholly free extent goes back to the system.
+  void Free(void* chunk);
+  // For sets smaller than a chunk: `bytes` is a multiple of 128; counted against the limit.
+  void* AllocateSmall(size_t bytes);
+  void FreeSmall(void* block, size_t bytes);
+
+  uint64_t bytes_used() const;      // chunks and small blocks handed out
+  uint64_t bytes_reserved() const;  // extents and small blocks held from the system
+  uint64_t bytes_max() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace firstseen
