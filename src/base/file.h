@@ -59,6 +59,14 @@ class FileSystem {
   // Names (not paths) in the directory, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
+  // Permission bits of `path`, following symbolic links. NotFound. A file system that keeps none
+  // (one in memory) says 0600.
+  virtual absl::StatusOr<uint32_t> Permissions(const std::string& path) {
+    const absl::StatusOr<bool> exists = Exists(path);
+    if (!exists.ok()) return exists.status();
+    if (!*exists) return absl::NotFoundError(path + ": no such file");
+    return 0600;
+  }
   // Takes an advisory lock on `path` (created 0600) and writes `holder` into it.
   // FailedPrecondition when another process has it; the message quotes that holder's text.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path,
