@@ -8,7 +8,7 @@ namespace firstseen {
 
 }  // namespace firstseen
 
-#define FIRSTSEEN_CHECK(condition) \
+#define FIRSTSEEN_CHECK(condition)                   \
   (__builtin_expect(static_cast<bool>(condition), 1) \
-       ? static_cast<void>(0) \
+       ? static_cast<void>(0)                        \
        : ::firstseen::CheckFailed(#condition, __FILE__, __LINE__))

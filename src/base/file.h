@@ -40,10 +40,10 @@ class FileLock {
 };
 
 enum class OpenMode {
-  kRead,        // must exist
-  kReadWrite,   // must exist
-  kCreate,      // created or emptied, mode 0600
-  kCreateNew,   // AlreadyExists when it is there, mode 0600
+  kRead,       // must exist
+  kReadWrite,  // must exist
+  kCreate,     // created or emptied, mode 0600
+  kCreateNew,  // AlreadyExists when it is there, mode 0600
 };
 
 class FileSystem {
@@ -67,8 +67,8 @@ class FileSystem {
     if (!*exists) return absl::NotFoundError(path + ": no such file");
     return 0600;
   }
-  // Takes an advisory lock on `path` (created 0600) and writes `holder` into it.
-  // FailedPrecondition when another process has it; the message quotes that holder's text.
+  // Takes an advisory lock on `path` (created 0600) and writes "`holder`, pid N" into it.
+  // FailedPrecondition when somebody has it (also this process); the message quotes that text.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                                          std::string_view holder) = 0;
 
@@ -76,10 +76,14 @@ class FileSystem {
   static FileSystem* Posix();
 };
 
-// Whole-file helpers over any FileSystem.
+// "a/b" of "a/b/c", "." of "c", "/" of "/c".
+std::string ParentDirectory(const std::string& path);
+
+// Whole-file helpers over any FileSystem. ReadFile is for files whose size is known when they are
+// opened (not pipes).
 absl::StatusOr<std::string> ReadFile(FileSystem* files, const std::string& path);
 // Writes `path`.tmp, syncs it, renames it over `path` and syncs the directory: after a crash
-// either the old or the new content is there, whole.
+// either the old or the new content is there, whole. After an error `path`.tmp may be left.
 absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
                                  std::string_view content);
 

@@ -74,15 +74,15 @@ inline absl::Status Annotate(const absl::Status& status, std::string_view contex
 #define FIRSTSEEN_CONCAT(a, b) FIRSTSEEN_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function when `expression` is an error Status.
-#define RETURN_IF_ERROR(expression) \
-  do { \
+#define RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                     \
     if (absl::Status status_macro = (expression); !status_macro.ok()) return status_macro; \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, StatusOrExpression());
 #define ASSIGN_OR_RETURN(left, expression) \
   ASSIGN_OR_RETURN_IMPL(FIRSTSEEN_CONCAT(status_or_, __LINE__), left, expression)
-#define ASSIGN_OR_RETURN_IMPL(temporary, left, expression) \
-  auto temporary = (expression); \
+#define ASSIGN_OR_RETURN_IMPL(temporary, left, expression)   \
+  auto temporary = (expression);                             \
   if (!temporary.ok()) return std::move(temporary).status(); \
   left = std::move(temporary).value()
