@@ -13,6 +13,9 @@
 #else
 #define FIRSTSEEN_ANNOTATE(x)
 #endif
+// Abseil's headers define two of these names, to the same effect.
+#undef GUARDED_BY
+#undef NO_THREAD_SAFETY_ANALYSIS
 #define CAPABILITY(x) FIRSTSEEN_ANNOTATE(capability(x))
 #define SCOPED_CAPABILITY FIRSTSEEN_ANNOTATE(scoped_lockable)
 #define GUARDED_BY(x) FIRSTSEEN_ANNOTATE(guarded_by(x))
