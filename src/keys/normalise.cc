@@ -4,43 +4,14 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "keys/utf8.h"
 
 namespace firstseen {
 namespace {
 
-constexpr char32_t kInvalid = 0xFFFFFFFF;
 constexpr char32_t kMiddleDot = 0xB7;
 constexpr std::string_view kMiddleDotUtf8 = "\xC2\xB7";
 constexpr char32_t kIdeographicSpace = 0x3000;
-
-// Reads one code point at *p and moves *p behind it; kInvalid for what is not strict UTF-8
-// (RFC 3629: no overlong forms, surrogates or numbers above U+10FFFF).
-char32_t ReadUtf8(const unsigned char** p, const unsigned char* end) {
-  const unsigned char* s = *p;
-  const unsigned char lead = s[0];
-  const auto continuation = [&](int i) { return (s[i] & 0xC0) == 0x80; };
-  if (lead < 0x80) {
-    *p += 1;
-    return lead;
-  }
-  if (lead >= 0xC2 && lead <= 0xDF && end - s >= 2 && continuation(1)) {
-    *p += 2;
-    return (lead & 0x1Fu) << 6 | (s[1] & 0x3Fu);
-  }
-  if ((lead & 0xF0) == 0xE0 && end - s >= 3 && continuation(1) && continuation(2)) {
-    *p += 3;
-    const char32_t c = (lead & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
-    return c < 0x800 || (c >= 0xD800 && c <= 0xDFFF) ? kInvalid : c;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4 && end - s >= 4 && continuation(1) && continuation(2) &&
-      continuation(3)) {
-    *p += 4;
-    const char32_t c =
-        (lead & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
-    return c < 0x10000 || c > 0x10FFFF ? kInvalid : c;
-  }
-  return kInvalid;
-}
 
 bool IsZeroWidth(char32_t c) { return (c >= 0x200B && c <= 0x200D) || c == 0x2060 || c == 0xFEFF; }
 
@@ -119,7 +90,7 @@ bool AppendCharacters(uint32_t mask, std::string_view field, std::string* out) {
   while (p != end) {
     const unsigned char* const start = p;
     char32_t c = ReadUtf8(&p, end);
-    if (c == kInvalid) return false;
+    if (c == kNotUtf8) return false;
     if ((mask & kZeroWidth) != 0 && IsZeroWidth(c)) continue;
     bool changed = false;
     if ((mask & kWidth) != 0 && ((c >= 0xFF01 && c <= 0xFF5E) || c == kIdeographicSpace)) {
