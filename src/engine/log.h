@@ -22,14 +22,15 @@ class Log {
  public:
   struct Options {
     FileSystem* files = FileSystem::Posix();
-    std::string directory;                       // exists; segments are <20-digit first seq>.log
-    uint64_t segment_bytes = 64ull << 20;        // preallocated size of a segment
-    uint64_t queue_bytes_max = 64ull << 20;      // Append blocks beyond it
-    int64_t interval_ms = 1000;                  // background fsync for records nobody waits for
+    std::string directory;                   // exists; segments are <20-digit first seq>.log
+    uint64_t segment_bytes = 64ull << 20;    // preallocated size of a segment
+    uint64_t queue_bytes_max = 64ull << 20;  // Append blocks beyond it
+    int64_t interval_ms = 1000;              // background fsync for records nobody waits for
   };
 
   // Called for each recovered record with seq > `after`, in order.
-  using ReplayFunction = absl::FunctionRef<absl::Status(uint64_t sequence, std::string_view record)>;
+  using ReplayFunction =
+      absl::FunctionRef<absl::Status(uint64_t sequence, std::string_view record)>;
 
   // Reads every segment, replays, cuts the unsynced tail of the last one, goes on appending.
   static absl::StatusOr<std::unique_ptr<Log>> Open(Options options, uint64_t after,

@@ -1,0 +1,61 @@
+// Reads a log's segments back and judges what it finds: used by recovery and by repair.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/file.h"
+
+namespace firstseen {
+
+struct LogSegment {
+  uint64_t first_sequence = 0;
+  uint64_t previous_last = 0;  // as its header says; first_sequence - 1 when it has none
+  uint64_t used_bytes = 0;     // header and good frames; all of the file when it was not needed
+  uint64_t file_bytes = 0;
+};
+
+// Bytes that were once on disk and are not what was written.
+struct LogDamage {
+  std::string file;             // its path
+  uint64_t offset = 0;          // where in it
+  uint64_t first_sequence = 0;  // first record that is lost
+  uint64_t last_sequence = 0;   // last record known to be lost or to lie behind the damage
+  std::string what;             // one clause: what is wrong
+};
+
+struct LogContents {
+  std::vector<LogSegment> segments;  // every segment there is, oldest first
+  uint64_t last_sequence = 0;        // of the last good record
+  uint64_t known_durable = 0;        // highest number that anything read shows to be durable
+  uint64_t highest_sequence = 0;     // highest number seen anywhere, also behind damage
+  std::optional<LogDamage> damage;   // the first one; then nothing behind it was replayed
+  size_t damaged_segment = 0;        // index into `segments`, when the damage lies in one
+
+  // Of the last segment, when there is no damage:
+  bool header_missing = false;   // never written: no frame in it counts
+  uint64_t dirty_end = 0;        // end of what an unsynced tail left behind used_bytes; 0 = nothing
+  uint64_t unproven_offset = 0;  // where the frames begin that nothing shows to be durable
+  std::string unproven;          // these frames
+};
+
+// Called for each recovered record with seq > `after`, in order.
+using LogReplayFunction =
+    absl::FunctionRef<absl::Status(uint64_t sequence, std::string_view record)>;
+
+// Reads `directory`'s log from the segment that holds `after` + 1, replaying records above `after`
+// on the way. `after` itself counts as known durable. Errors: those of reading, and of `replay`;
+// damage is not an error here. Memory: one segment.
+absl::StatusOr<LogContents> ReadLog(FileSystem* files, const std::string& directory, uint64_t after,
+                                    LogReplayFunction replay);
+
+// DataLoss that names file, offset and sequence numbers.
+absl::Status DamageStatus(const LogDamage& damage);
+
+}  // namespace firstseen
