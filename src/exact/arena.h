@@ -21,17 +21,22 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // A chunk of kChunkBytes, 128-byte aligned, content undefined; nullptr at the limit or when the
-  // system has no more. Thread-safe.
+  // A chunk of kChunkBytes, aligned to its size, content undefined; nullptr at the limit or when
+  // the system has no more. Thread-safe.
   void* Allocate();
   // Thread-safe. A wholly free extent goes back to the system.
   void Free(void* chunk);
-  // For sets smaller than a chunk: `bytes` is a multiple of 128; counted against the limit.
+  // For shards smaller than a chunk: `bytes` is a multiple of 128, the block aligned to 64; counted
+  // against the limit. Thread-safe.
   void* AllocateSmall(size_t bytes);
   void FreeSmall(void* block, size_t bytes);
+  // Counts memory held elsewhere on the arena's account against the limit; false when it does not
+  // fit. Thread-safe.
+  bool Charge(size_t bytes);
+  void Discharge(size_t bytes);
 
-  uint64_t bytes_used() const;      // chunks and small blocks handed out
-  uint64_t bytes_reserved() const;  // extents and small blocks held from the system
+  uint64_t bytes_used() const;      // chunks, small blocks and charges
+  uint64_t bytes_reserved() const;  // extents, small blocks and charges
   uint64_t bytes_max() const;
 
  private:

@@ -77,6 +77,7 @@ class ExactSet {
   uint64_t slot_count() const;    // slots allocated; size() / slot_count() is the load factor
 
  private:
+  friend class HeldShards;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
