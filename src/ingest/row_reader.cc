@@ -33,7 +33,7 @@ bool IsLineEnd(char c) { return c == '\n' || c == '\r'; }
 BlockReader::BlockReader(std::unique_ptr<ByteStream> stream, std::string name)
     : stream_(std::move(stream)), name_(std::move(name)) {}
 
-absl::StatusOr<bool> BlockReader::Next(char* buffer, Block* block) {
+absl::StatusOr<bool> BlockReader::Next(char* buffer, LineBlock* block) {
   size_t size = carry_.size();
   std::memcpy(buffer, carry_.data(), size);
   carry_.clear();
@@ -41,7 +41,7 @@ absl::StatusOr<bool> BlockReader::Next(char* buffer, Block* block) {
   size += n;
   if (size == 0) return false;
   const bool ended = size < kBlockBytes;
-  *block = Block{.bytes = {}, .offset = offset_, .line = line_};
+  *block = LineBlock{.bytes = {}, .offset = offset_, .line = line_};
   const auto* newline = static_cast<const char*>(memrchr(buffer, '\n', size));
   size_t taken = size;
   if (newline != nullptr && !ended) taken = static_cast<size_t>(newline - buffer) + 1;
@@ -62,7 +62,7 @@ absl::StatusOr<bool> BlockReader::Next(char* buffer, Block* block) {
   return true;
 }
 
-absl::Status BlockReader::SkipLine(Block* block) {
+absl::Status BlockReader::SkipLine(LineBlock* block) {
   std::vector<char> buffer(kBlockBytes / 8);
   while (true) {
     ASSIGN_OR_RETURN(const size_t n, stream_->Read(buffer.data(), buffer.size()));
@@ -91,7 +91,7 @@ absl::Status BlockReader::SkipTo(uint64_t offset, uint64_t line) {
 
 // ---- Lines.
 
-LineCursor::LineCursor(const Block& block)
+LineCursor::LineCursor(const LineBlock& block)
     : begin_(block.bytes.data()),
       next_(begin_),
       end_(begin_ + block.bytes.size()),
@@ -121,11 +121,11 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(FileSystem* files,
 }
 
 LineReader::LineReader(BlockReader blocks)
-    : blocks_(std::move(blocks)), buffer_(new char[kBlockBytes]), cursor_(Block{}) {}
+    : blocks_(std::move(blocks)), buffer_(new char[kBlockBytes]), cursor_(LineBlock{}) {}
 
 absl::StatusOr<bool> LineReader::Next(Line* line) {
   while (!cursor_.Next(line)) {
-    Block block;
+    LineBlock block;
     ASSIGN_OR_RETURN(const bool more, blocks_.Next(buffer_.get(), &block));
     if (!more) return false;
     cursor_ = LineCursor(block);

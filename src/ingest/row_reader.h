@@ -63,7 +63,7 @@ struct Line {
 };
 
 // Whole lines of one file.
-struct Block {
+struct LineBlock {
   std::string_view bytes;   // in the caller's buffer; ends with '\n' but at the end of a file
   uint64_t offset = 0;      // of bytes[0] in the uncompressed file
   uint64_t line = 1;        // number of its first line
@@ -79,7 +79,7 @@ class BlockReader {
   BlockReader(std::unique_ptr<ByteStream> stream, std::string name);
 
   // Reads the next block into `buffer`, which has kBlockBytes. False at the end of the file.
-  absl::StatusOr<bool> Next(char* buffer, Block* block);
+  absl::StatusOr<bool> Next(char* buffer, LineBlock* block);
   // Reads and forgets everything before `offset`, which was a block's end. DataLoss when the file
   // is shorter. To be called before Next.
   absl::Status SkipTo(uint64_t offset, uint64_t line);
@@ -88,7 +88,7 @@ class BlockReader {
   const std::string& name() const { return name_; }
 
  private:
-  absl::Status SkipLine(Block* block);
+  absl::Status SkipLine(LineBlock* block);
 
   std::unique_ptr<ByteStream> stream_;
   std::string name_;
@@ -100,7 +100,7 @@ class BlockReader {
 // Goes through the lines of a block. About one memchr a line.
 class LineCursor {
  public:
-  explicit LineCursor(const Block& block);
+  explicit LineCursor(const LineBlock& block);
   // False at the end of the block.
   bool Next(Line* line) {
     if (next_ == end_) return false;

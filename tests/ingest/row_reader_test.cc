@@ -125,9 +125,9 @@ TEST(BlockReaderTest, ALaterRunFromABlocksEndFindsTheSameBlocks) {
   const auto read = [&](uint64_t offset, uint64_t line) {
     BlockReader reader(*OpenByteStream(FileSystem::Posix(), file), file.path);
     EXPECT_TRUE(reader.SkipTo(offset, line).ok());
-    std::vector<Block> blocks;
+    std::vector<LineBlock> blocks;
     std::vector<char> buffer(kBlockBytes);
-    Block block;
+    LineBlock block;
     while (*reader.Next(buffer.data(), &block)) {
       if (!block.too_long) {
         EXPECT_EQ(content.compare(block.offset, block.bytes.size(), block.bytes), 0);
@@ -136,10 +136,10 @@ TEST(BlockReaderTest, ALaterRunFromABlocksEndFindsTheSameBlocks) {
     }
     return blocks;
   };
-  const std::vector<Block> whole = read(0, 1);
+  const std::vector<LineBlock> whole = read(0, 1);
   ASSERT_GT(whole.size(), 4u);
   for (size_t i = 0; i < whole.size(); ++i) {
-    const std::vector<Block> rest = read(whole[i].end_offset, whole[i].end_line);
+    const std::vector<LineBlock> rest = read(whole[i].end_offset, whole[i].end_line);
     ASSERT_EQ(rest.size(), whole.size() - i - 1);
     for (size_t j = 0; j < rest.size(); ++j) {
       EXPECT_EQ(rest[j].offset, whole[i + 1 + j].offset);

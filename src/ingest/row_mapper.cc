@@ -1,0 +1,181 @@
+#include "ingest/row_mapper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "base/time_text.h"
+#include "engine/window.h"
+#include "keys/member.h"
+
+namespace firstseen {
+
+absl::StatusOr<RowMapper::Source> RowMapper::Find(const std::string& name,
+                                                  const MappingOptions& options,
+                                                  const InputFile& file) {
+  Source source;
+  source.name = name;
+  for (size_t i = 0; i < options.columns.size(); ++i) {
+    if (options.columns[i] != name) continue;
+    if (source.column.has_value()) {
+      return InvalidArgument("column {} is named twice in the list of columns", name);
+    }
+    source.column = i;
+  }
+  bool in_folder = false;
+  for (const PartitionValue& value : file.partition) {
+    if (value.column != name) continue;
+    source.folder = value;  // the innermost folder counts
+    in_folder = true;
+  }
+  if (source.column.has_value() && in_folder) {
+    return InvalidArgument(
+        "{}: a folder supplies column {}, which is in the list of columns as well; leave it out "
+        "of the list, or give the file's own column another name",
+        file.path, name);
+  }
+  if (!source.column.has_value() && !in_folder) {
+    return InvalidArgument(
+        "{}: column {} is needed, but it is neither in the list of columns ({}) nor in a folder "
+        "{}=... above the file",
+        file.path, name, fmt::join(options.columns, ","), name);
+  }
+  return source;
+}
+
+absl::StatusOr<RowMapper> RowMapper::Create(const SetOptions& set, const MappingOptions& options,
+                                            const InputFile& file) {
+  if (options.columns.empty() || options.columns.size() > kColumnsMax) {
+    return InvalidArgument("name the input's columns, at most {}", kColumnsMax);
+  }
+  if (options.window_of.has_value() && !options.time_column.empty()) {
+    return InvalidArgument("give a window for all rows or a time column, not both");
+  }
+  if (!options.window_of.has_value() && options.time_column.empty() &&
+      set.window != WindowKind::kNone) {
+    return InvalidArgument(
+        "the set has windows: give the window of all rows or the column with each row's time");
+  }
+  ASSIGN_OR_RETURN(RowParser parser, RowParser::Create(options.format));
+  RowMapper mapper(std::move(parser), set);
+  ASSIGN_OR_RETURN(mapper.zone_, LoadTimeZone(set.time_zone));
+  for (const FieldOptions& field : set.fields) {
+    ASSIGN_OR_RETURN(Source source, Find(field.name, options, file));
+    source.opaque = field.normalise == kOpaque;
+    mapper.fields_.push_back(std::move(source));
+  }
+  if (!options.time_column.empty()) {
+    ASSIGN_OR_RETURN(mapper.time_, Find(options.time_column, options, file));
+  }
+  if (!options.token_column.empty()) {
+    ASSIGN_OR_RETURN(mapper.token_, Find(options.token_column, options, file));
+  }
+  mapper.window_of_ = options.window_of;
+  mapper.accept_windows_ = options.accept_windows;
+  std::sort(mapper.accept_windows_.begin(), mapper.accept_windows_.end());
+  mapper.row_.resize(options.columns.size());
+  return mapper;
+}
+
+RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* window,
+                       std::string_view* token, RejectReason* reason) {
+  if (line.too_long) {
+    *reason = {
+        "", fmt::format("the line has more than {} bytes", kLineBytesMax),
+        fmt::format("shorten it; only its first {} bytes are in the rejects file", kLineBytesMax)};
+    return RowKind::kRejected;
+  }
+  if (parser_.IsBlank(line.text)) return RowKind::kBlank;
+  const absl::StatusOr<size_t> count = parser_.Parse(line.text, row_);
+  if (!count.ok()) {
+    *reason = {"", std::string(Message(count.status())), "correct the encoding of this line"};
+    return RowKind::kRejected;
+  }
+  if (*count != row_.size()) {
+    *reason = {"", fmt::format("the row has {} fields instead of {}", *count, row_.size()),
+               *count > row_.size()
+                   ? "take the delimiter out of the values, or export with ESCAPED BY and name "
+                     "the escape character"
+                   : "complete the row, or check the delimiter"};
+    return RowKind::kRejected;
+  }
+  if (!MapFields(fields, reason) || !MapWindow(window, reason)) return RowKind::kRejected;
+  *token = {};
+  if (!token_.has_value()) return RowKind::kRow;
+  if (!Take(*token_, token, reason)) return RowKind::kRejected;
+  if (token->empty()) {
+    *reason = {token_->name, "the token is empty", "fill in the serial of this row"};
+    return RowKind::kRejected;
+  }
+  return RowKind::kRow;
+}
+
+Field RowMapper::Get(const Source& source) const {
+  if (source.column.has_value()) return row_[*source.column];
+  return {source.folder.value, source.folder.null};
+}
+
+// Neither null nor, unless opaque, invalid text.
+bool RowMapper::Take(const Source& source, std::string_view* text, RejectReason* reason) const {
+  const Field field = Get(source);
+  if (field.null) {
+    *reason = {source.name, "the value is null", "fill it in, or leave the row out of the export"};
+    return false;
+  }
+  if (!source.opaque && !IsValidUtf8(field.text)) {
+    *reason = {source.name, "the value is not valid UTF-8",
+               "correct it, or name the input's encoding (GBK text: gb18030)"};
+    return false;
+  }
+  *text = field.text;
+  return true;
+}
+
+bool RowMapper::MapFields(std::string_view* fields, RejectReason* reason) const {
+  size_t bytes = 0;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (!Take(fields_[i], &fields[i], reason)) return false;
+    if (fields[i].size() > MemberEncoder::kFieldBytesMax) {
+      *reason = {fields_[i].name,
+                 fmt::format("the value has more than {} bytes", MemberEncoder::kFieldBytesMax),
+                 "check the delimiter and the columns"};
+      return false;
+    }
+    bytes += fields[i].size();
+  }
+  if (bytes > 0) return true;
+  *reason = {fields_.front().name, "all fields of the member are empty",
+             "fill them in: all such rows would be one member"};
+  return false;
+}
+
+bool RowMapper::MapWindow(WindowId* window, RejectReason* reason) {
+  if (!time_.has_value()) {
+    *window = window_of_.value_or(0);
+  } else {
+    const Field field = Get(*time_);
+    if (field.null || field.text != last_time_ || last_time_.empty()) {
+      std::string_view text;
+      if (!Take(*time_, &text, reason)) return false;
+      const absl::StatusOr<absl::Time> time = ParseEventTime(text, zone_);
+      if (!time.ok()) {
+        *reason = {time_->name, std::string(Message(time.status())), "correct the time"};
+        return false;
+      }
+      last_time_.assign(text);
+      last_window_ = WindowOf(set_.window, *time, zone_);
+    }
+    *window = last_window_;
+  }
+  if (accept_windows_.empty() ||
+      std::binary_search(accept_windows_.begin(), accept_windows_.end(), *window)) {
+    return true;
+  }
+  *reason = {
+      time_.has_value() ? time_->name : "",
+      fmt::format("window {} is not among the accepted ones", FormatWindow(set_.window, *window)),
+      "accept this window, or leave the row out"};
+  return false;
+}
+
+}  // namespace firstseen
