@@ -83,6 +83,10 @@ class EngineStore : public Store {
     return settled;
   }
 
+  absl::Status AcceptsWindow(std::string_view set, WindowId window) const override {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
+    return RowResolver(*context, keys_, clock_->Now() + future_max_).UseWindow(window);
+  }
   absl::StatusOr<ImportTotals> Import(std::string_view set, std::string_view source,
                                       std::string_view position, std::span<const ImportRow> rows,
                                       std::span<absl::Status> statuses) override;

@@ -44,8 +44,11 @@ class RowResolver {
                                        std::optional<WindowId> window, absl::Time time,
                                        std::string_view token);
 
- private:
+  // Makes `window` the one in use; InvalidArgument when the set can have no such window or it
+  // begins after `latest_start`.
   absl::Status UseWindow(WindowId window);
+
+ private:
   absl::Status UseWindowOf(absl::Time time);
 
   const SetContext& set_;

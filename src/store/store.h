@@ -95,6 +95,9 @@ class Store {
   virtual absl::StatusOr<uint64_t> Settle(std::string_view set,
                                           std::span<const std::string_view> tokens) = 0;
 
+  // Whether rows of this window can be imported: InvalidArgument for one that the set cannot have,
+  // or that begins too far in the future. Once accepted, a window stays accepted.
+  virtual absl::Status AcceptsWindow(std::string_view set, WindowId window) const = 0;
   // A batch is applied and its position recorded both or neither, whatever crashes. statuses[i]
   // tells why row i was left out (bad field count, ...); such rows are not in the totals.
   virtual absl::StatusOr<ImportTotals> Import(std::string_view set, std::string_view source,
