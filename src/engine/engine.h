@@ -91,6 +91,7 @@ struct EngineStats {
   std::optional<absl::Time> snapshot_time;
   uint64_t memory_bytes = 0;
   uint64_t owner_bytes = 0;
+  absl::Status snapshot_status;  // of the last snapshot that was started by the log's size
 };
 
 class Engine {

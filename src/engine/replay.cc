@@ -1,0 +1,149 @@
+#include "engine/replay.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/status.h"
+
+namespace firstseen {
+
+absl::Status Replayer::Apply(uint64_t sequence, std::string_view bytes) {
+  absl::StatusOr<Record> record = DecodeRecord(bytes);
+  absl::Status status = record.status();
+  if (status.ok()) {
+    status = std::visit([&](const auto& one) { return Apply(sequence, one); }, *record);
+  }
+  return Annotate(status, fmt::format("log record {}", sequence));
+}
+
+absl::StatusOr<Set*> Replayer::FindSet(SetId id) const {
+  Set* set = state_->Find(id);
+  if (set == nullptr) return DataLoss("there is no set number {}", id);
+  return set;
+}
+
+absl::StatusOr<Window*> Replayer::FindWindow(SetId id, WindowId window_id,
+                                             uint64_t sequence) const {
+  ASSIGN_OR_RETURN(Set * set, FindSet(id));
+  Window* window = &set->FindOrAdd(window_id);
+  if (sequence <= window->state_sequence) return nullptr;
+  if (window->closed) return DataLoss("belongs to a window that was dropped before");
+  if (window->members == nullptr) {
+    window->members = state_->NewMembers(set->options(), set->options().expected);
+  }
+  return window;
+}
+
+absl::Status Replayer::AddMember(Window* window, const Fingerprint& print, uint64_t owner,
+                                 uint64_t sequence) {
+  absl::Status status;
+  window->members->WithShard(print, [&](ExactSet::LockedShard& shard) {
+    if (sequence <= shard.stamp(print)) return;
+    if (shard.Add(print) == AddOutcome::kNoMemory) {
+      status = ResourceExhausted("memory_bytes_max is reached; raise it");
+      return;
+    }
+    shard.set_stamp(print, sequence);
+    if (owner != 0) {
+      if (window->owners == nullptr) window->owners = state_->NewOwners();
+      window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
+    } else if (window->owners != nullptr) {
+      window->owners->Erase(print);  // the snapshot may know a later claim's owner
+    }
+  });
+  return status;
+}
+
+absl::Status Replayer::Apply(uint64_t, const SetCreatedRecord& record) {
+  const Set* set = state_->Find(record.set);
+  if (set != nullptr && set->name() == record.name) return absl::OkStatus();
+  if (record.set != state_->size() || state_->Find(record.name) != nullptr) {
+    return DataLoss("creates set number {} out of order", record.set);
+  }
+  state_->Add(record.name, record.options);
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const AddedRecord& record) {
+  ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, record.window, sequence));
+  if (window == nullptr) return absl::OkStatus();
+  return AddMember(window, record.fingerprint, record.owner, sequence);
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const RemovedRecord& record) {
+  ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, record.window, sequence));
+  if (window == nullptr) return absl::OkStatus();
+  const Fingerprint& print = record.fingerprint;
+  window->members->WithShard(print, [&](ExactSet::LockedShard& shard) {
+    if (sequence <= shard.stamp(print)) return;
+    shard.Remove(print);
+    shard.set_stamp(print, sequence);
+    if (window->owners != nullptr) window->owners->Erase(print);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const SettledRecord& record) {
+  open_ms_ = std::max(open_ms_, record.open_ms);
+  ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, record.window, sequence));
+  if (window == nullptr) return absl::OkStatus();
+  const Fingerprint& print = record.fingerprint;
+  window->members->WithShard(print, [&](ExactSet::LockedShard& shard) {
+    if (sequence <= shard.stamp(print)) return;
+    shard.set_stamp(print, sequence);
+    if (window->owners != nullptr) window->owners->Settle(print, record.owner, record.open_ms);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const WindowDroppedRecord& record) {
+  ASSIGN_OR_RETURN(Set * set, FindSet(record.set));
+  Window& window = set->FindOrAdd(record.window);
+  if (sequence <= window.state_sequence) return absl::OkStatus();
+  window.closed = true;
+  window.state_sequence = sequence;
+  window.members.reset();
+  window.owners.reset();
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const WindowReopenedRecord& record) {
+  ASSIGN_OR_RETURN(Set * set, FindSet(record.set));
+  Window& window = set->FindOrAdd(record.window);
+  if (sequence <= window.state_sequence) return absl::OkStatus();
+  window.closed = false;
+  window.state_sequence = sequence;
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const ImportBatchRecord& record) {
+  constexpr size_t kBlock = 64;
+  for (const ImportBatchRecord::Window& part : record.windows) {
+    ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, part.window, sequence));
+    if (window == nullptr) continue;
+    const std::span<const Fingerprint> added = part.added;
+    for (size_t i = 0; i < added.size(); ++i) {
+      if (i % kBlock == 0) {
+        window->members->Prefetch(added.subspan(i, std::min(kBlock, added.size() - i)));
+      }
+      RETURN_IF_ERROR(
+          AddMember(window, added[i], part.owners.empty() ? 0 : part.owners[i], sequence));
+    }
+  }
+  MutexLock lock(state_->imports_mutex());
+  state_->imports()[record.set].Apply(sequence, record);
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t sequence, const ImportsForgottenRecord& record) {
+  MutexLock lock(state_->imports_mutex());
+  state_->imports()[record.set].Apply(sequence, record);
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Apply(uint64_t, const OpenTimeRecord& record) {
+  open_ms_ = std::max(open_ms_, record.open_ms);
+  return absl::OkStatus();
+}
+
+}  // namespace firstseen
