@@ -30,9 +30,9 @@ struct StoreConfig {
 
 // How transaction files look.
 struct InboxConfig {
-  std::string directory;
-  std::string done;
-  std::string failed;
+  std::string directory = "inbox";
+  std::string done = "done";
+  std::string failed = "failed";
   char delimiter = '|';
   std::optional<char> escape;
   std::string encoding = "utf-8";  // or gb18030
@@ -49,16 +49,16 @@ struct InboxConfig {
 };
 
 struct StatusConfig {
-  std::vector<std::string> counting;  // a bill is due
-  std::vector<std::string> reversal;  // takes back the transaction with this serial
+  std::vector<std::string> counting = {"SUCCESS"};   // a bill is due
+  std::vector<std::string> reversal = {"REVERSED"};  // takes back the transaction with this serial
   // Neither; when the list is not empty, a value in none of the three lists is a bad row.
-  std::vector<std::string> ignored;
+  std::vector<std::string> ignored = {"FAILED"};
 };
 
 enum class TooOldPolicy { kFail, kAccept };
 
 struct LedgerConfig {
-  std::string connection;  // sqlite3://PATH
+  std::string connection = "sqlite3://ledger.db";  // sqlite3://PATH
   int64_t keep_days = 10;
   std::vector<std::string>
       keep_columns;  // further columns to keep, personal ones only if so wished
@@ -66,24 +66,26 @@ struct LedgerConfig {
 };
 
 struct BillsConfig {
-  std::string directory;
+  std::string directory = "bills";
   int64_t period_minutes = 5;  // divides a day
   int64_t grace_seconds = 60;
   char delimiter = '|';
-  std::vector<std::string> columns;
-  std::string name;
-  std::string adjustments_name;
+  std::vector<std::string> columns = {"biz_seq_no", "order_no", "app_id",
+                                      "event_time", "amount",   "status"};
+  std::string name = "{partner}/{date}/bill_{partner}_{period}_{serial}.txt";
+  std::string adjustments_name = "{partner}/{date}/adjustments_{partner}_{period}_{serial}.txt";
   std::string time_zone = "Asia/Shanghai";
   int amount_decimals = 2;
   bool empty_files = true;
   // A silence of more periods than this is left out as a whole, with a warning.
   int64_t empty_files_max = 2'016;
-  std::optional<absl::Time> first_period;  // nullopt = that of the first transaction
+  std::string first_period_text;
+  std::optional<absl::Time> first_period;  // of the text; nullopt = that of the first transaction
   int64_t keep_days = 400;
 };
 
 struct VerifyConfig {
-  std::string temp_directory;  // empty = BILLS/../verify.tmp is not assumed: the ledger's directory
+  std::string temp_directory = "verify.tmp";  // made when it is not there
   uint64_t memory_bytes = 256ull << 20;
 };
 
@@ -100,7 +102,8 @@ enum class ClosedWindowPolicy {
 
 struct RuleConfig {
   std::vector<std::string> app_ids;
-  std::string set;  // empty = every transaction is billed
+  std::string set;     // empty = every transaction is billed
+  std::string window;  // empty = the set's, otherwise the same
   ClosedWindowPolicy closed_window = ClosedWindowPolicy::kHold;
 };
 

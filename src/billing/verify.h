@@ -19,20 +19,14 @@
 #include "absl/status/statusor.h"
 #include "base/file.h"
 #include "billing/config.h"
-#include "firstseen/types.h"
+#include "ingest/row_mapper.h"
 
 namespace firstseen {
 
 struct VerifyOptions {
   std::vector<std::string> history;  // files or Hive directories; as for `import`
   std::string history_set;           // empty = the only set there is in the configuration
-  std::vector<std::string> columns;  // of the history files; must hold the set's fields
-  std::optional<WindowId> window_of;
-  std::string time_column;
-  std::string token_column;
-  char delimiter = '|';
-  std::optional<char> escape;
-  std::string encoding = "utf-8";
+  MappingOptions history_mapping;    // as for `import`; accept_windows too
   // Empty = done/. Otherwise files or directories of transactions in the inbox's formats.
   std::vector<std::string> transactions;
   FileSystem* files = FileSystem::Posix();
