@@ -9,7 +9,6 @@
 namespace firstseen {
 namespace {
 
-constexpr char32_t kMiddleDot = 0xB7;
 constexpr std::string_view kMiddleDotUtf8 = "\xC2\xB7";
 constexpr char32_t kIdeographicSpace = 0x3000;
 
