@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "keys/utf8.h"
 
 namespace firstseen {
 namespace {
@@ -18,26 +19,6 @@ uint64_t Load64(const char* p) {
   uint64_t value;
   std::memcpy(&value, p, sizeof(value));
   return value;
-}
-
-// Length of the well-formed sequence at `p` (Unicode standard, table 3-7), or 0.
-size_t Utf8SequenceBytes(const unsigned char* p, size_t left) {
-  const unsigned char lead = p[0];
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  const size_t size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (left < size) return 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xbf;
-  if (lead == 0xe0) low = 0xa0;
-  if (lead == 0xed) high = 0x9f;
-  if (lead == 0xf0) low = 0x90;
-  if (lead == 0xf4) high = 0x8f;
-  if (p[1] < low || p[1] > high) return 0;
-  for (size_t i = 2; i < size; ++i) {
-    if ((p[i] & 0xc0) != 0x80) return 0;
-  }
-  return size;
 }
 
 }  // namespace
@@ -68,22 +49,7 @@ bool IsAscii(std::string_view text) {
   return true;
 }
 
-bool IsValidUtf8(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
-  size_t left = text.size();
-  while (left > 0) {
-    if (left >= 8 && (Load64(reinterpret_cast<const char*>(p)) & kHighBits) == 0) {
-      p += 8;
-      left -= 8;
-      continue;
-    }
-    const size_t n = Utf8SequenceBytes(p, left);
-    if (n == 0) return false;
-    p += n;
-    left -= n;
-  }
-  return true;
-}
+bool IsValidUtf8(std::string_view text) { return IsAscii(text) || IsUtf8(text); }
 
 absl::StatusOr<std::unique_ptr<Gb18030Decoder>> Gb18030Decoder::Create() {
   const iconv_t converter = iconv_open("UTF-8", "GB18030");

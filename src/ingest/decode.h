@@ -24,7 +24,7 @@ absl::StatusOr<TextEncoding> ParseTextEncoding(std::string_view text);
 // 8 or more bytes a step.
 bool IsAscii(std::string_view text);
 
-// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. Fast for ASCII.
 bool IsValidUtf8(std::string_view text);
 
 // Not thread-safe; one for each thread.

@@ -77,6 +77,12 @@ absl::StatusOr<RowMapper> RowMapper::Create(const SetOptions& set, const Mapping
   return mapper;
 }
 
+bool RowMapper::uses_folders() const {
+  const auto from_folder = [](const Source& source) { return !source.column.has_value(); };
+  return std::any_of(fields_.begin(), fields_.end(), from_folder) ||
+         (time_.has_value() && from_folder(*time_)) || (token_.has_value() && from_folder(*token_));
+}
+
 RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* window,
                        std::string_view* token, RejectReason* reason) {
   if (line.too_long) {
@@ -105,6 +111,12 @@ RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* win
   if (!Take(*token_, token, reason)) return RowKind::kRejected;
   if (token->empty()) {
     *reason = {token_->name, "the token is empty", "fill in the serial of this row"};
+    return RowKind::kRejected;
+  }
+  if (token->size() > MemberEncoder::kFieldBytesMax) {
+    *reason = {token_->name,
+               fmt::format("the token has more than {} bytes", MemberEncoder::kFieldBytesMax),
+               "check the delimiter and the columns"};
     return RowKind::kRejected;
   }
   return RowKind::kRow;

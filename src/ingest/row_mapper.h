@@ -60,6 +60,8 @@ class RowMapper {
                                           const InputFile& file);
 
   size_t field_count() const { return fields_.size(); }
+  // Whether a row needs something that only the folders above its file say.
+  bool uses_folders() const;
 
   // kRow: `fields` (field_count() of them), `window` and `token` (empty without a token column)
   // are set; the views are valid until Reset() and as long as the line. kRejected: `reason` is.

@@ -12,15 +12,21 @@ namespace {
 constexpr std::string_view kNull = "\\N";
 constexpr size_t kChunkBytes = 256 << 10;
 
-uint64_t CountLineEnds(std::string_view bytes) {
+// Counts the line ends in `bytes`, and stops behind number kBlockLinesMax: *taken says where.
+uint64_t CountLineEnds(std::string_view bytes, size_t* taken) {
   uint64_t count = 0;
   const char* p = bytes.data();
   const char* end = p + bytes.size();
-  while ((p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)))) !=
-         nullptr) {
+  while (count < kBlockLinesMax) {
+    const void* found = std::memchr(p, '\n', static_cast<size_t>(end - p));
+    if (found == nullptr) {
+      *taken = bytes.size();
+      return count;
+    }
     ++count;
-    ++p;
+    p = static_cast<const char*>(found) + 1;
   }
+  *taken = static_cast<size_t>(p - bytes.data());
   return count;
 }
 
@@ -52,10 +58,10 @@ absl::StatusOr<bool> BlockReader::Next(char* buffer, LineBlock* block) {
     block->end_line = line_ + 1;
     if (!ended) RETURN_IF_ERROR(SkipLine(block));
   } else {
-    carry_.assign(buffer + taken, size - taken);
+    block->end_line = line_ + CountLineEnds({buffer, taken}, &taken);
     block->bytes = std::string_view(buffer, taken);
     block->end_offset = offset_ + taken;
-    block->end_line = line_ + CountLineEnds(block->bytes);
+    carry_.assign(buffer + taken, size - taken);
   }
   offset_ = block->end_offset;
   line_ = block->end_line;

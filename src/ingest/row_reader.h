@@ -53,6 +53,8 @@ namespace firstseen {
 inline constexpr size_t kLineBytesMax = 1 << 20;
 // Capacity of a block; more than a line may have.
 inline constexpr size_t kBlockBytes = 2 << 20;
+// Lines in a block: bounds what is made of one, however short its lines are.
+inline constexpr uint64_t kBlockLinesMax = 128 << 10;
 
 struct Line {
   std::string_view text;  // without the line end and without a byte order mark

@@ -29,6 +29,7 @@ std::optional<PartitionValue> PartitionOf(std::string_view name) {
   value.column = UnescapePartition(name.substr(0, equals));
   value.value = UnescapePartition(name.substr(equals + 1));
   value.null = value.value == kNullPartition;
+  value.folder = name;
   return value;
 }
 

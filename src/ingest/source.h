@@ -35,6 +35,7 @@ struct PartitionValue {
   std::string column;
   std::string value;
   bool null = false;
+  std::string folder = {};  // the folder's name as it is, escapes and all
 };
 
 struct InputFile {
