@@ -20,7 +20,6 @@
 namespace firstseen {
 namespace {
 
-constexpr uint64_t kSegmentBytesMin = 256;
 constexpr uint64_t kFramePayloadBytesMax = 1 << 20;  // a longer record has a frame of its own
 constexpr uint64_t kReserveBytesMax = 8 << 20;
 
@@ -497,7 +496,7 @@ absl::StatusOr<std::unique_ptr<Log>> Log::Open(Options options, uint64_t after,
   }
   ASSIGN_OR_RETURN(const LogContents contents,
                    ReadLog(options.files, options.directory, after, replay));
-  if (contents.damage.has_value()) return DamageStatus(*contents.damage);
+  if (!contents.damages.empty()) return DamageStatus(contents.damages.back());
   auto log = std::make_unique<LogImpl>(std::move(options), contents);
   RETURN_IF_ERROR(log->Start(contents));
   return log;

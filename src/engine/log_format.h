@@ -22,6 +22,7 @@ inline constexpr size_t kSegmentHeaderBytes = 64;
 inline constexpr size_t kFrameHeaderBytes = 48;
 inline constexpr size_t kRecordHeaderBytes = 4;
 inline constexpr size_t kLogAlignment = 8;
+inline constexpr uint64_t kSegmentBytesMin = 256;
 // Where the next segment is made ready before it gets its name.
 inline constexpr std::string_view kNextSegmentName = "next-log-segment.tmp";
 

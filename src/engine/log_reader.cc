@@ -89,7 +89,8 @@ absl::StatusOr<std::vector<LogSegment>> ListSegments(FileSystem* files,
     segments.push_back({.first_sequence = *first,
                         .previous_last = header.has_value() ? header->previous_last : *first - 1,
                         .used_bytes = size,
-                        .file_bytes = size});
+                        .file_bytes = size,
+                        .full_bytes = header.has_value() ? header->segment_bytes : size});
   }
   return segments;
 }
@@ -106,7 +107,7 @@ class Reader {
     contents_.known_durable = after_;
     const std::vector<LogSegment>& segments = contents_.segments;
     if (segments.empty()) {
-      if (after_ > 0) Damage(directory_, 0, after_ + 1, "it holds no log segment");
+      if (after_ > 0) Lost(directory_, 0, after_ + 1, "it holds no log segment");
       return std::move(contents_);
     }
     // Segments in front of this one hold nothing above `after`: whatever a removal left of them
@@ -114,15 +115,12 @@ class Reader {
     size_t i = segments.size();
     while (i > 0 && segments[i - 1].previous_last > after_) --i;
     if (i == 0) {
-      Damage(Path(0), 0, after_ + 1, "the segments before it are missing");
+      Lost(Path(0), 0, after_ + 1, "the segments before it are missing");
     } else {
       --i;
     }
-    for (; i < segments.size() && !contents_.damage.has_value(); ++i) {
-      contents_.damaged_segment = i;
-      RETURN_IF_ERROR(ReadSegment(i));
-    }
-    if (contents_.damage.has_value()) RETURN_IF_ERROR(LookBehindDamage());
+    while (i < segments.size() && !lost_) RETURN_IF_ERROR(ReadSegment(i++));
+    if (lost_) RETURN_IF_ERROR(LookBehindDamage());
     return std::move(contents_);
   }
 
@@ -131,8 +129,18 @@ class Reader {
     return directory_ + "/" + SegmentName(contents_.segments[i].first_sequence);
   }
 
-  void Damage(std::string file, uint64_t offset, uint64_t first_sequence, std::string what) {
-    contents_.damage = LogDamage{std::move(file), offset, first_sequence, 0, std::move(what)};
+  void Lost(std::string file, uint64_t offset, uint64_t first_sequence, std::string what) {
+    contents_.damages.push_back({.file = std::move(file),
+                                 .offset = offset,
+                                 .what = std::move(what),
+                                 .loses_records = true,
+                                 .first_sequence = first_sequence});
+    lost_ = true;
+  }
+
+  void Mendable(size_t i, uint64_t offset, std::string what) {
+    contents_.damages.push_back({.file = Path(i), .offset = offset, .what = std::move(what)});
+    contents_.segments[i].mend = true;
   }
 
   absl::Status ReadSegment(size_t i) {
@@ -151,24 +159,19 @@ class Reader {
 
   // Decides whether what lies behind the chain of good frames is an unsynced tail or damage.
   void Judge(size_t i, const SegmentScan& scan, std::string_view bytes) {
-    const uint64_t first = contents_.segments[i].first_sequence;
     const uint64_t next = scan.last_sequence + 1;
-    // A segment has its full size on disk before it has its name, and keeps it.
-    const uint64_t full_bytes =
-        scan.header.has_value() ? scan.header->segment_bytes : kSegmentHeaderBytes;
-    if (bytes.size() < full_bytes) {
-      Damage(Path(i), bytes.size(), next, "it was cut short");
-      return;
-    }
     const bool is_last = i + 1 == contents_.segments.size();
-    if (!scan.header.has_value() &&
-        (!is_last || !scan.frames.empty() || contents_.known_durable >= first)) {
-      Damage(Path(i), 0, first, "its header is damaged");
-      return;
+    contents_.good_segments = i + 1;
+    // A segment has its full size on disk before it has its name, and keeps it.
+    if (bytes.size() < std::max(contents_.segments[i].full_bytes, kSegmentBytesMin)) {
+      Mendable(i, bytes.size(), "it was cut short");
+    } else if (!scan.header.has_value() &&
+               (!is_last || !scan.frames.empty() || contents_.known_durable >= next)) {
+      Mendable(i, 0, "its header is damaged");
     }
     if (is_last) {
       if (contents_.known_durable >= next) {
-        Damage(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
+        Lost(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
       } else {
         KeepTail(scan, bytes);
       }
@@ -177,9 +180,9 @@ class Reader {
     // The next segment was named only after this one was on disk to its end.
     const uint64_t expected_last = contents_.segments[i + 1].previous_last;
     if (scan.last_sequence < expected_last) {
-      Damage(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
+      Lost(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
     } else if (scan.last_sequence > expected_last) {
-      Damage(Path(i + 1), 0, next, "it does not follow the segment before it");
+      Lost(Path(i + 1), 0, next, "it does not follow the segment before it");
     }
   }
 
@@ -197,17 +200,18 @@ class Reader {
         bytes.substr(contents_.unproven_offset, scan.used_bytes - contents_.unproven_offset);
   }
 
-  // Finds how far the loss reaches: a log has no holes, so all that lies behind the damage goes.
+  // Finds how far the loss reaches: replay stops at a hole, so all that lies behind goes too.
   absl::Status LookBehindDamage() {
     const auto ignore = [](uint64_t, std::string_view) { return absl::OkStatus(); };
-    for (size_t i = contents_.damaged_segment; i < contents_.segments.size(); ++i) {
+    for (size_t i = contents_.good_segments; i < contents_.segments.size(); ++i) {
       const uint64_t first = contents_.segments[i].first_sequence;
       ASSIGN_OR_RETURN(const std::string bytes, ReadFile(files_, Path(i)));
       ASSIGN_OR_RETURN(const SegmentScan scan, ScanSegment(bytes, first, ~uint64_t{0}, ignore));
       contents_.known_durable = std::max(contents_.known_durable, scan.durable);
       contents_.highest_sequence = std::max(contents_.highest_sequence, scan.highest_sequence);
     }
-    contents_.damage->last_sequence = std::max(contents_.highest_sequence, contents_.known_durable);
+    contents_.highest_sequence = std::max(contents_.highest_sequence, contents_.known_durable);
+    contents_.damages.back().last_sequence = contents_.highest_sequence;
     return absl::OkStatus();
   }
 
@@ -215,6 +219,7 @@ class Reader {
   const std::string& directory_;
   const uint64_t after_;
   const LogReplayFunction replay_;
+  bool lost_ = false;
   LogContents contents_;
 };
 
@@ -225,11 +230,20 @@ absl::StatusOr<LogContents> ReadLog(FileSystem* files, const std::string& direct
   return Reader(files, directory, after, replay).Read();
 }
 
+std::string DescribeDamage(const LogDamage& damage) {
+  if (!damage.loses_records) {
+    return fmt::format("{}, offset {}: {}; no record is lost by it", damage.file, damage.offset,
+                       damage.what);
+  }
+  return fmt::format("{}, offset {}: {}; records {} to {} cannot be read", damage.file,
+                     damage.offset, damage.what, damage.first_sequence, damage.last_sequence);
+}
+
 absl::Status DamageStatus(const LogDamage& damage) {
   return DataLoss(
-      "{}, offset {}: {}; records {} to {} were on disk and cannot be read. `firstseen repair` "
-      "lists what would be lost and cuts it away when told to; a backup may still have it",
-      damage.file, damage.offset, damage.what, damage.first_sequence, damage.last_sequence);
+      "{}. `firstseen repair` lists what would be lost, and mends the "
+      "log when told to; a backup may still have it",
+      DescribeDamage(damage));
 }
 
 }  // namespace firstseen

@@ -19,15 +19,18 @@ struct LogSegment {
   uint64_t previous_last = 0;  // as its header says; first_sequence - 1 when it has none
   uint64_t used_bytes = 0;     // header and good frames; all of the file when it was not needed
   uint64_t file_bytes = 0;
+  uint64_t full_bytes = 0;  // preallocated size as its header says, else file_bytes
+  bool mend = false;        // header damaged or file cut short, but no record lost
 };
 
 // Bytes that were once on disk and are not what was written.
 struct LogDamage {
   std::string file;             // its path
   uint64_t offset = 0;          // where in it
+  std::string what;             // one clause: what is wrong
+  bool loses_records = false;   // else it can be mended without loss
   uint64_t first_sequence = 0;  // first record that is lost
   uint64_t last_sequence = 0;   // last record known to be lost or to lie behind the damage
-  std::string what;             // one clause: what is wrong
 };
 
 struct LogContents {
@@ -35,10 +38,12 @@ struct LogContents {
   uint64_t last_sequence = 0;        // of the last good record
   uint64_t known_durable = 0;        // highest number that anything read shows to be durable
   uint64_t highest_sequence = 0;     // highest number seen anywhere, also behind damage
-  std::optional<LogDamage> damage;   // the first one; then nothing behind it was replayed
-  size_t damaged_segment = 0;        // index into `segments`, when the damage lies in one
+  // What is wrong. Only the last of them can lose records; nothing behind it was replayed.
+  std::vector<LogDamage> damages;
+  size_t good_segments = 0;  // segments whose records up to last_sequence are good; any behind
+                             // them are lost
 
-  // Of the last segment, when there is no damage:
+  // Of the last segment, when nothing is wrong:
   bool header_missing = false;   // never written: no frame in it counts
   uint64_t dirty_end = 0;        // end of what an unsynced tail left behind used_bytes; 0 = nothing
   uint64_t unproven_offset = 0;  // where the frames begin that nothing shows to be durable
@@ -55,6 +60,8 @@ using LogReplayFunction =
 absl::StatusOr<LogContents> ReadLog(FileSystem* files, const std::string& directory, uint64_t after,
                                     LogReplayFunction replay);
 
+// "FILE, offset N: what is wrong; what is lost".
+std::string DescribeDamage(const LogDamage& damage);
 // DataLoss that names file, offset and sequence numbers.
 absl::Status DamageStatus(const LogDamage& damage);
 

@@ -90,8 +90,12 @@ absl::Status SegmentWriter::Switch(const SegmentHeader& header) {
   SegmentHeader complete = header;
   complete.segment_bytes = prepared_bytes_;
   RETURN_IF_ERROR(prepared_->Write(0, EncodeSegmentHeader(complete)));
-  RETURN_IF_ERROR(
-      files_->Rename(PreparedPath(), directory_ + "/" + SegmentName(header.first_sequence)));
+  const std::string path = directory_ + "/" + SegmentName(header.first_sequence);
+  if (const absl::Status renamed = files_->Rename(PreparedPath(), path); !renamed.ok()) {
+    // Only if the name is certainly not there can the old segment be gone on with.
+    ASSIGN_OR_RETURN(const bool exists, files_->Exists(path));
+    return exists ? Unavailable("{} is in an unknown state: {}", path, Message(renamed)) : renamed;
+  }
   file_ = std::move(prepared_);
   first_sequence_ = header.first_sequence;
   offset_ = kSegmentHeaderBytes;
