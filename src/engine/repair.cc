@@ -3,7 +3,7 @@
 
 #include "base/status.h"
 #include "engine/engine_impl.h"
-#include "engine/log_reader.h"
+#include "engine/log_repair.h"
 
 namespace firstseen {
 
@@ -15,10 +15,9 @@ absl::StatusOr<std::vector<std::string>> Engine::Repair(const EngineOptions& opt
   ASSIGN_OR_RETURN(const std::vector<uint64_t> snapshots,
                    ListSnapshots(options.files, options.directory));
   const uint64_t after = snapshots.empty() ? 0 : snapshots.back();
-  const auto ignore = [](uint64_t, std::string_view) { return absl::OkStatus(); };
-  ASSIGN_OR_RETURN(const LogContents log, ReadLog(options.files, options.directory, after, ignore));
-  if (log.damage.has_value()) losses.emplace_back(Message(DamageStatus(*log.damage)));
-  if (apply && !losses.empty()) return DamageStatus(*log.damage);
+  ASSIGN_OR_RETURN(const std::vector<LogDamage> damages,
+                   RepairLog(options.files, options.directory, after, after, apply));
+  for (const LogDamage& damage : damages) losses.push_back(DescribeDamage(damage));
   return losses;
 }
 
