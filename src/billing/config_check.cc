@@ -95,7 +95,11 @@ absl::Status CheckBills(BillingConfig* config) {
   if (1'440 % bills.period_minutes != 0) {
     return InvalidArgument("bills.period_minutes must divide a day (1440 minutes)");
   }
-  if (bills.columns.empty()) return InvalidArgument("bills.columns is empty");
+  for (const std::string_view needed : {"biz_seq_no", "amount"}) {
+    if (std::ranges::count(bills.columns, needed) != 1) {
+      return InvalidArgument("bills.columns must hold {}, once", needed);
+    }
+  }
   for (const std::string& column : bills.columns) {
     if (std::ranges::count(kBillColumns, column) == 0 &&
         std::ranges::count(config->ledger.keep_columns, column) == 0) {

@@ -124,7 +124,8 @@ void SqlLedger::CreateTables() {
       longer);
   session_ << fmt::format(
       "CREATE TABLE inbox_files (id BIGINT NOT NULL PRIMARY KEY, name {0} NOT NULL, "
-      "stored_name {0} NOT NULL, seen_ms BIGINT NOT NULL, closed SMALLINT NOT NULL)",
+      "stored_name {0} NOT NULL, seen_ms BIGINT NOT NULL, closed SMALLINT NOT NULL, failing "
+      "SMALLINT NOT NULL)",
       text);
   session_ << "CREATE INDEX inbox_files_open ON inbox_files (closed, seen_ms)";
   session_ << fmt::format(
@@ -219,10 +220,10 @@ absl::Status SqlLedger::UpdateRow(const LedgerRow& next) {
   });
 }
 
-absl::Status SqlLedger::HoldMember(const std::string& serial, const std::string& fields_json) {
+absl::Status SqlLedger::HoldMember(const std::string& serial, const std::string& fields) {
   return Guard("hold a transaction", [&] {
     session_ << "INSERT INTO held_members (biz_seq_no, fields) VALUES (:s, :f)", use(serial),
-        use(fields_json);
+        use(fields);
   });
 }
 
@@ -261,14 +262,16 @@ absl::StatusOr<std::vector<InboxFileRow>> SqlLedger::SelectFiles(const std::stri
     InboxFileRow file;
     long long id = 0;
     long long seen_ms = 0;
+    int failing = 0;
     soci::statement statement =
-        (session_.prepare << "SELECT id, name, stored_name, seen_ms FROM inbox_files WHERE "
-                          << where,
-         into(id), into(file.name), into(file.stored_name), into(seen_ms));
+        (session_.prepare
+             << "SELECT id, name, stored_name, seen_ms, failing FROM inbox_files WHERE " << where,
+         into(id), into(file.name), into(file.stored_name), into(seen_ms), into(failing));
     statement.execute();
     while (statement.fetch()) {
       file.id = id;
       file.seen_ms = seen_ms;
+      file.failing = failing != 0;
       found.push_back(file);
     }
   }));
@@ -290,8 +293,8 @@ absl::StatusOr<int64_t> SqlLedger::RegisterFile(const InboxFileRow& file) {
     session_ << "UPDATE counters SET value = value + 1 WHERE name = 'inbox_id'";
     session_ << "SELECT value FROM counters WHERE name = 'inbox_id'", into(id);
     const long long seen_ms = file.seen_ms;
-    session_ << "INSERT INTO inbox_files (id, name, stored_name, seen_ms, closed) VALUES "
-                "(:i, :n, :t, :s, 0)",
+    session_ << "INSERT INTO inbox_files (id, name, stored_name, seen_ms, closed, "
+                "failing) VALUES (:i, :n, :t, :s, 0, 0)",
         use(id), use(file.name), use(file.stored_name), use(seen_ms);
   }));
   return id;
@@ -301,6 +304,13 @@ absl::Status SqlLedger::SetStoredName(int64_t id, const std::string& stored_name
   return Guard("name a file", [&] {
     const long long key = id;
     session_ << "UPDATE inbox_files SET stored_name = :n WHERE id = :i", use(stored_name), use(key);
+  });
+}
+
+absl::Status SqlLedger::MarkFailing(int64_t id) {
+  return Guard("mark a file", [&] {
+    const long long key = id;
+    session_ << "UPDATE inbox_files SET failing = 1 WHERE id = :i", use(key);
   });
 }
 

@@ -79,6 +79,7 @@ struct InboxFileRow {
   std::string name;         // in the inbox
   std::string stored_name;  // in done/ and failed/
   int64_t seen_ms = 0;      // when it was first seen
+  bool failing = false;     // unreadable as a whole: on its way to failed/
 };
 
 enum class BillKind : int { kBill = 0, kAdjustments = 1, kResend = 2 };
@@ -121,20 +122,26 @@ class Ledger {
   // The following four, inside Transact.
   virtual absl::Status InsertRows(std::span<const LedgerRow* const> rows) = 0;
   virtual absl::Status UpdateRow(const LedgerRow& row) = 0;  // all but the serial
-  virtual absl::Status HoldMember(const std::string& serial, const std::string& fields_json) = 0;
+  // `fields` as PackFields writes them.
+  virtual absl::Status HoldMember(const std::string& serial, const std::string& fields) = 0;
   virtual absl::Status UnholdMember(const std::string& serial) = 0;
   struct HeldRow {
     LedgerRow row;
-    std::string fields_json;
+    std::string fields;
   };
   virtual absl::StatusOr<std::vector<HeldRow>> HeldRows(int64_t after_inbox_id,
                                                         const std::string& after_serial,
                                                         int64_t limit) = 0;
 
+  // The rows that file `inbox_id` decided, in no order. Reads the whole table.
+  virtual absl::Status ForFileRows(int64_t inbox_id,
+                                   const std::function<absl::Status(const LedgerRow&)>& row) = 0;
+
   // Files. Ids ascend in the order of registration.
   virtual absl::StatusOr<std::vector<InboxFileRow>> OpenFiles() = 0;
   virtual absl::StatusOr<int64_t> RegisterFile(const InboxFileRow& file) = 0;  // in Transact
   virtual absl::Status SetStoredName(int64_t id, const std::string& stored_name) = 0;
+  virtual absl::Status MarkFailing(int64_t id) = 0;
   virtual absl::Status CloseFile(int64_t id) = 0;
   // Files closed whose seen_ms is below `before_ms`, at most `limit`.
   virtual absl::StatusOr<std::vector<InboxFileRow>> ClosedFiles(int64_t before_ms,

@@ -126,22 +126,31 @@ absl::Status SqlLedger::ForgetBill(int64_t serial) {
   });
 }
 
-absl::Status SqlLedger::ForBillRows(int64_t serial,
-                                    const std::function<absl::Status(const LedgerRow&)>& row) {
+absl::Status SqlLedger::ForRows(const std::string& where,
+                                const std::function<absl::Status(const LedgerRow&)>& row) {
   absl::Status status;
-  RETURN_IF_ERROR(Guard("read a bill's rows", [&] {
+  RETURN_IF_ERROR(Guard("read transactions", [&] {
     FlatRow flat;
-    const long long key = serial;
-    auto prepared = (session_.prepare << "SELECT " << kRowColumns
-                                      << " FROM transactions WHERE bill_serial = :s AND state = "
-                                      << static_cast<int>(RowState::kDecided) << " AND origin = "
-                                      << kOriginBillable << " ORDER BY event_ms, biz_seq_no",
-                     use(key));
+    auto prepared =
+        (session_.prepare << "SELECT " << kRowColumns << " FROM transactions WHERE " << where);
     soci::statement statement = IntoRow(prepared, &flat);
     statement.execute();
     while (status.ok() && statement.fetch()) status = row(flat.Row());
   }));
   return status;
+}
+
+absl::Status SqlLedger::ForBillRows(int64_t serial,
+                                    const std::function<absl::Status(const LedgerRow&)>& row) {
+  return ForRows(fmt::format("bill_serial = {} AND state = {} AND origin = {} ORDER BY event_ms, "
+                             "biz_seq_no",
+                             serial, static_cast<int>(RowState::kDecided), kOriginBillable),
+                 row);
+}
+
+absl::Status SqlLedger::ForFileRows(int64_t inbox_id,
+                                    const std::function<absl::Status(const LedgerRow&)>& row) {
+  return ForRows(fmt::format("inbox_id = {}", inbox_id), row);
 }
 
 absl::StatusOr<bool> SqlLedger::HasAdjustment(const std::string& serial) {

@@ -72,14 +72,17 @@ class SqlLedger : public Ledger {
       std::span<const std::string> serials) override;
   absl::Status InsertRows(std::span<const LedgerRow* const> rows) override;
   absl::Status UpdateRow(const LedgerRow& row) override;
-  absl::Status HoldMember(const std::string& serial, const std::string& fields_json) override;
+  absl::Status HoldMember(const std::string& serial, const std::string& fields) override;
   absl::Status UnholdMember(const std::string& serial) override;
   absl::StatusOr<std::vector<HeldRow>> HeldRows(int64_t after_inbox_id,
                                                 const std::string& after_serial,
                                                 int64_t limit) override;
+  absl::Status ForFileRows(int64_t inbox_id,
+                           const std::function<absl::Status(const LedgerRow&)>& row) override;
   absl::StatusOr<std::vector<InboxFileRow>> OpenFiles() override;
   absl::StatusOr<int64_t> RegisterFile(const InboxFileRow& file) override;
   absl::Status SetStoredName(int64_t id, const std::string& stored_name) override;
+  absl::Status MarkFailing(int64_t id) override;
   absl::Status CloseFile(int64_t id) override;
   absl::StatusOr<std::vector<InboxFileRow>> ClosedFiles(int64_t before_ms, int64_t limit) override;
   absl::Status ForgetFile(int64_t id) override;
@@ -111,6 +114,8 @@ class SqlLedger : public Ledger {
 
   absl::Status CreateSchema();
   void CreateTables();
+  absl::Status ForRows(const std::string& where,
+                       const std::function<absl::Status(const LedgerRow&)>& row);
   // The bills that `where` selects, in the order of serials.
   absl::StatusOr<std::vector<BillRow>> SelectBills(const std::string& where);
   absl::StatusOr<std::vector<InboxFileRow>> SelectFiles(const std::string& where);

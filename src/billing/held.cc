@@ -1,0 +1,155 @@
+#include "billing/held.h"
+
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "billing/decisions.h"
+#include "billing/output_file.h"
+#include "billing/verdict.h"
+
+namespace firstseen {
+namespace {
+
+class HeldRetry {
+ public:
+  HeldRetry(const RunContext& context, absl::Time now) : context_(context), now_(now) {}
+
+  absl::Status Run() {
+    int64_t after_id = 0;
+    std::string after_serial;
+    const auto limit = static_cast<int64_t>(context_.config.inbox.chunk_rows);
+    while (true) {
+      ASSIGN_OR_RETURN(std::vector<Ledger::HeldRow> held,
+                       context_.ledger->HeldRows(after_id, after_serial, limit));
+      if (held.empty()) break;
+      after_id = held.back().row.inbox_id;
+      after_serial = held.back().row.serial;
+      RETURN_IF_ERROR(RetryBatch(&held));
+    }
+    if (file_id_ == 0) return absl::OkStatus();
+    spdlog::info("transactions that waited for a closed window were decided");
+    return FinishHeldFile();
+  }
+
+ private:
+  absl::Status RetryBatch(std::vector<Ledger::HeldRow>* held) {
+    std::vector<LedgerRow*> decided;
+    for (Ledger::HeldRow& next : *held) {
+      ASSIGN_OR_RETURN(const bool is_decided, Retry(&next));
+      if (is_decided) decided.push_back(&next.row);
+    }
+    if (decided.empty()) return absl::OkStatus();
+    RETURN_IF_ERROR(context_.Step("record held"));
+    RETURN_IF_ERROR(context_.ledger->Transact([&]() -> absl::Status {
+      if (file_id_ == 0) {
+        InboxFileRow file;
+        file.seen_ms = absl::ToUnixMillis(now_);
+        ASSIGN_OR_RETURN(file_id_, context_.ledger->RegisterFile(file));
+        RETURN_IF_ERROR(context_.ledger->SetStoredName(file_id_, HeldName(file_id_)));
+      }
+      for (LedgerRow* row : decided) RETURN_IF_ERROR(Record(row));
+      return absl::OkStatus();
+    }));
+    for (const LedgerRow* row : decided) {
+      if (row->set.empty()) continue;
+      const std::string_view token = row->serial;
+      RETURN_IF_ERROR(context_.store->Settle(row->set, {&token, 1}).status());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> Retry(Ledger::HeldRow* held) {
+    LedgerRow& row = held->row;
+    const RuleConfig* rule = context_.config.RuleOf(row.app_id);
+    // A rule that is gone, or has another set by now, cannot decide it.
+    if (rule == nullptr || rule->set != row.set) return false;
+    ASSIGN_OR_RETURN(const std::vector<std::string> fields, UnpackFields(held->fields));
+    const std::vector<std::string_view> views(fields.begin(), fields.end());
+    MemberRequest request;
+    request.fields = views;
+    request.window = static_cast<WindowId>(row.window);
+    request.token = row.serial;
+    MemberResult result;
+    RETURN_IF_ERROR(context_.store->Claim(row.set, {&request, 1}, {&result, 1}));
+    RETURN_IF_ERROR(result.status);
+    ApplyVerdict(result, rule->closed_window, &row);
+    return row.state != RowState::kHeld;
+  }
+
+  absl::Status Record(LedgerRow* row) {
+    row->inbox_id = file_id_;
+    if (row->origin == kOriginBillable) {
+      const int64_t period_ms = context_.book->BillPeriod(row->partner, row->event_ms);
+      ASSIGN_OR_RETURN(row->bill_serial, context_.book->OpenBill(row->partner, period_ms));
+    }
+    CountDecision(row->origin == kOriginBillable ? DecisionKind::kBill : DecisionKind::kDuplicate,
+                  context_.report);
+    RETURN_IF_ERROR(context_.ledger->UnholdMember(row->serial));
+    return context_.ledger->UpdateRow(*row);
+  }
+
+  absl::Status FinishHeldFile() {
+    RETURN_IF_ERROR(WriteDecisionsFromLedger(
+        context_, file_id_, context_.config.inbox.done + "/" + HeldName(file_id_)));
+    RETURN_IF_ERROR(context_.Step("close held"));
+    return context_.ledger->CloseFile(file_id_);
+  }
+
+ public:
+  static std::string HeldName(int64_t id) { return fmt::format("held-{}", id); }
+
+ private:
+  const RunContext& context_;
+  const absl::Time now_;
+  int64_t file_id_ = 0;  // of the decision file; 0 = nothing decided yet
+};
+
+}  // namespace
+
+absl::Status WriteDecisionsFromLedger(const RunContext& context, int64_t inbox_id,
+                                      const std::string& path) {
+  RETURN_IF_ERROR(context.Step("write held decisions"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                   OutputFile::Create(context.files, path + std::string(kDecisionsSuffix)));
+  RETURN_IF_ERROR(file->Append(FormatDecisionsHeader(inbox_id)));
+  RETURN_IF_ERROR(context.ledger->ForFileRows(inbox_id, [&](const LedgerRow& row) -> absl::Status {
+    Decision decision;
+    decision.serial = row.serial;
+    FillDecision(row, &decision);
+    if (decision.bill_serial != 0) {
+      ASSIGN_OR_RETURN(const std::optional<BillRow> bill,
+                       context.ledger->FindBill(decision.bill_serial));
+      if (bill.has_value()) decision.bill_period_ms = bill->period_ms;
+    }
+    return file->Append(FormatDecision(decision));
+  }));
+  RETURN_IF_ERROR(file->Append(fmt::format("{}\n", kDecisionsEnd)));
+  RETURN_IF_ERROR(file->Commit());
+  return context.files->SyncDirectory(ParentDirectory(path));
+}
+
+absl::Status RetryHeldRows(const RunContext& context, absl::Time now) {
+  return HeldRetry(context, now).Run();
+}
+
+absl::Status RecoverHeldRows(const RunContext& context) {
+  ASSIGN_OR_RETURN(const std::vector<InboxFileRow> open, context.ledger->OpenFiles());
+  for (const InboxFileRow& file : open) {
+    if (!file.name.empty()) continue;
+    RETURN_IF_ERROR(context.ledger->ForFileRows(file.id, [&](const LedgerRow& row) {
+      // The run may have stopped before it settled them.
+      const std::string_view token = row.serial;
+      return context.store->Settle(row.set, {&token, 1}).status();
+    }));
+    RETURN_IF_ERROR(WriteDecisionsFromLedger(
+        context, file.id, context.config.inbox.done + "/" + HeldRetry::HeldName(file.id)));
+    RETURN_IF_ERROR(context.ledger->CloseFile(file.id));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace firstseen

@@ -1,0 +1,228 @@
+#include "billing/inbox.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "ingest/decompress.h"
+
+namespace firstseen {
+namespace {
+
+// What is wrong with the file itself; anything else (a disk that cannot be read) ends the run.
+bool IsFilesFault(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsDataLoss(status);
+}
+
+std::string ReasonLine(std::string_view mended_line, std::string_view line, std::string_view column,
+                       std::string_view reason) {
+  return fmt::format("{}\t{}\t{}\t{}\n", mended_line, line, column, reason);
+}
+
+constexpr std::string_view kReasonsHeader = "line_here\tline_in_original\tfield\treason\n";
+
+}  // namespace
+
+absl::Status Inbox::Recover() {
+  const InboxConfig& inbox = context_.config.inbox;
+  for (const std::string& directory : {inbox.directory, inbox.done, inbox.failed}) {
+    RETURN_IF_ERROR(MakeDirectories(context_.files, directory));
+  }
+  ASSIGN_OR_RETURN(const std::vector<InboxFileRow> open, context_.ledger->OpenFiles());
+  for (const InboxFileRow& file : open) {
+    // Decisions on held rows; see held.h.
+    if (!file.name.empty()) RETURN_IF_ERROR(RecoverFile(file));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inbox::RecoverFile(const InboxFileRow& file) {
+  ASSIGN_OR_RETURN(const bool moved,
+                   context_.files->Exists(file.failing ? FailedPath(file) : DonePath(file)));
+  if (moved) {
+    RETURN_IF_ERROR(context_.Step("recover"));
+    return context_.ledger->CloseFile(file.id);
+  }
+  ASSIGN_OR_RETURN(const bool there, context_.files->Exists(InboxPath(file)));
+  if (there) return TakeRegistered(file);
+  return FailedPrecondition(
+      "{} was taken in part when a run stopped, and is gone from the inbox: put it back (an empty "
+      "file of this name gives up its other rows)",
+      InboxPath(file));
+}
+
+absl::StatusOr<std::vector<std::string>> Inbox::ReadyFiles() {
+  const std::string& directory = context_.config.inbox.directory;
+  ASSIGN_OR_RETURN(std::vector<std::string> names, context_.files->List(directory));
+  std::erase_if(names, [&](const std::string& name) {
+    return name.starts_with('.') || name.ends_with(".tmp") ||
+           context_.files->List(directory + "/" + name).ok();
+  });
+  std::ranges::sort(names);
+  return names;
+}
+
+absl::Status Inbox::TakeAll(absl::Time now) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadyFiles());
+  for (const std::string& name : names) {
+    if (context_.options.stop != nullptr && context_.options.stop->load()) break;
+    RETURN_IF_ERROR(Take(name, now));
+  }
+  return absl::OkStatus();
+}
+
+// The name in done/ and failed/: that of the file, with its number before it if it was there
+// before.
+absl::StatusOr<std::string> Inbox::StoredName(const std::string& name, int64_t id) {
+  for (const std::string& directory : {context_.config.inbox.done, context_.config.inbox.failed}) {
+    for (const std::string_view suffix : {std::string_view(), kDecisionsSuffix, kReasonsSuffix}) {
+      ASSIGN_OR_RETURN(const bool taken,
+                       context_.files->Exists(fmt::format("{}/{}{}", directory, name, suffix)));
+      if (taken) return fmt::format("{}.{}", id, name);
+    }
+  }
+  return name;
+}
+
+absl::Status Inbox::Take(const std::string& name, absl::Time now) {
+  RETURN_IF_ERROR(context_.Step("register"));
+  InboxFileRow file;
+  file.name = name;
+  file.seen_ms = absl::ToUnixMillis(now);
+  RETURN_IF_ERROR(context_.ledger->Transact([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(file.id, context_.ledger->RegisterFile(file));
+    ASSIGN_OR_RETURN(file.stored_name, StoredName(name, file.id));
+    return context_.ledger->SetStoredName(file.id, file.stored_name);
+  }));
+  return TakeRegistered(file);
+}
+
+absl::Status Inbox::CheckReadable(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TransactionReader> reader,
+                   TransactionReader::Open(context_.files, PlainInput(path), *context_.schema));
+  ASSIGN_OR_RETURN(const Compression compression, CompressionOf(path));
+  if (compression == Compression::kNone) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> lines, LineReader::Open(context_.files, path));
+  Line line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, lines->Next(&line));
+    if (!more) return absl::OkStatus();
+  }
+}
+
+absl::Status Inbox::TakeRegistered(const InboxFileRow& file) {
+  const std::string path = InboxPath(file);
+  absl::Status readable = CheckReadable(path);
+  if (file.failing && readable.ok()) {
+    // Somebody has mended it meanwhile; its fate was sealed, under a new name it is welcome.
+    readable = InvalidArgument("{}: could not be read; put it into the inbox again", path);
+  }
+  if (!readable.ok()) {
+    return IsFilesFault(readable) ? FinishFailed(file, readable) : readable;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<TransactionReader> reader,
+                   TransactionReader::Open(context_.files, PlainInput(path), *context_.schema));
+  file_ = file;
+  bad_rows_.reset();
+  reasons_.reset();
+  RETURN_IF_ERROR(context_.Step("begin decisions"));
+  ASSIGN_OR_RETURN(decisions_, OutputFile::Create(context_.files,
+                                                  DonePath(file) + std::string(kDecisionsSuffix)));
+  RETURN_IF_ERROR(decisions_->Append(FormatDecisionsHeader(file.id)));
+  RETURN_IF_ERROR(TakeRows(file, reader.get()));
+  return FinishDone(file);
+}
+
+absl::Status Inbox::TakeRows(const InboxFileRow& file, TransactionReader* reader) {
+  bool more = true;
+  InboxRow row;
+  while (more) {
+    IntakeChunk chunk(context_, file.id);
+    while (!chunk.full()) {
+      ASSIGN_OR_RETURN(more, reader->Next(&row));
+      if (!more) break;
+      chunk.Add(std::move(row));
+    }
+    RETURN_IF_ERROR(chunk.Process());
+    RETURN_IF_ERROR(WriteRows(chunk, *reader));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inbox::WriteRows(const IntakeChunk& chunk, const TransactionReader& reader) {
+  for (const IntakeChunk::Row& row : chunk.rows()) {
+    if (!row.status.ok()) RETURN_IF_ERROR(WriteBadRow(row, reader));
+    RETURN_IF_ERROR(decisions_->Append(FormatDecision(row.decision)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inbox::WriteBadRow(const IntakeChunk::Row& row, const TransactionReader& reader) {
+  if (bad_rows_ == nullptr) {
+    RETURN_IF_ERROR(context_.Step("begin bad rows"));
+    const std::string path = FailedPath(file_);
+    ASSIGN_OR_RETURN(bad_rows_, OutputFile::Create(context_.files, path));
+    ASSIGN_OR_RETURN(reasons_,
+                     OutputFile::Create(context_.files, path + std::string(kReasonsSuffix)));
+    RETURN_IF_ERROR(bad_rows_->Append(reader.header()));
+    RETURN_IF_ERROR(reasons_->Append(kReasonsHeader));
+    bad_row_line_ = reader.header().empty() ? 0 : 1;
+  }
+  RETURN_IF_ERROR(bad_rows_->Append(row.raw));
+  RETURN_IF_ERROR(bad_rows_->Append("\n"));
+  return reasons_->Append(ReasonLine(fmt::format("{}", ++bad_row_line_),
+                                     fmt::format("{}", row.line), row.column, Message(row.status)));
+}
+
+absl::Status Inbox::FinishDone(const InboxFileRow& file) {
+  const InboxConfig& inbox = context_.config.inbox;
+  if (bad_rows_ != nullptr) {
+    RETURN_IF_ERROR(context_.Step("write bad rows"));
+    RETURN_IF_ERROR(reasons_->Commit());
+    RETURN_IF_ERROR(bad_rows_->Commit());
+    RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.failed));
+    spdlog::warn("{}: bad rows in {}", file.name, FailedPath(file));
+  }
+  RETURN_IF_ERROR(context_.Step("write decisions"));
+  RETURN_IF_ERROR(decisions_->Append(fmt::format("{}\n", kDecisionsEnd)));
+  RETURN_IF_ERROR(decisions_->Commit());
+  RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.done));
+  RETURN_IF_ERROR(context_.Step("move to done"));
+  RETURN_IF_ERROR(context_.files->Rename(InboxPath(file), DonePath(file)));
+  RETURN_IF_ERROR(context_.Step("sync move to done"));
+  RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.done));
+  RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.directory));
+  RETURN_IF_ERROR(context_.Step("close file"));
+  RETURN_IF_ERROR(context_.ledger->CloseFile(file.id));
+  ++context_.report->files_done;
+  spdlog::debug("{}: done", file.name);
+  return absl::OkStatus();
+}
+
+absl::Status Inbox::FinishFailed(const InboxFileRow& file, const absl::Status& reason) {
+  const InboxConfig& inbox = context_.config.inbox;
+  RETURN_IF_ERROR(context_.Step("mark as failing"));
+  RETURN_IF_ERROR(context_.ledger->MarkFailing(file.id));
+  RETURN_IF_ERROR(context_.Step("write reason"));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<OutputFile> reasons,
+      OutputFile::Create(context_.files, FailedPath(file) + std::string(kReasonsSuffix)));
+  RETURN_IF_ERROR(reasons->Append(kReasonsHeader));
+  RETURN_IF_ERROR(reasons->Append(ReasonLine("", "", "", Message(reason))));
+  RETURN_IF_ERROR(reasons->Commit());
+  RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.failed));
+  RETURN_IF_ERROR(context_.Step("move to failed"));
+  RETURN_IF_ERROR(context_.files->Rename(InboxPath(file), FailedPath(file)));
+  RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.failed));
+  RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.directory));
+  RETURN_IF_ERROR(context_.Step("close file"));
+  RETURN_IF_ERROR(context_.ledger->CloseFile(file.id));
+  ++context_.report->files_failed;
+  spdlog::warn("{}: cannot be used; moved to {}, with the reason beside it", file.name,
+               inbox.failed);
+  return absl::OkStatus();
+}
+
+}  // namespace firstseen
