@@ -387,6 +387,8 @@ class LogImpl : public Log {
               Needs::kSpace));
     MutexLock lock(mutex_);
     segments_.back().used_bytes = used_bytes;
+    // A segment without records has the same name, and has just been replaced.
+    if (segments_.back().first_sequence == written_ + 1) segments_.pop_back();
     segments_.push_back({written_ + 1, kSegmentHeaderBytes});
     return absl::OkStatus();
   }

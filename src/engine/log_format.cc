@@ -133,8 +133,9 @@ std::optional<Frame> DecodeFrame(std::string_view segment, uint64_t segment_firs
   frame.header.count = LoadLittle<uint32_t>(bytes + 40);
   frame.payload = all.substr(kFrameHeaderBytes, frame.header.payload_bytes);
   frame.end = offset + frame_bytes;
-  const bool known =
-      frame.header.kind == FrameKind::kRecords || frame.header.kind == FrameKind::kMarker;
+  const bool known = frame.header.kind == FrameKind::kRecords ||
+                     frame.header.kind == FrameKind::kMarker ||
+                     frame.header.kind == FrameKind::kSealed;
   if (!known || !HoldsRecords(frame.payload, frame.header.count)) return std::nullopt;
   return frame;
 }

@@ -37,6 +37,7 @@ struct SegmentHeader {
 enum class FrameKind : uint32_t {
   kRecords = 1,
   kMarker = 2,  // no records: says only what is durable (when idle, and on closing)
+  kSealed = 3,  // no records: the segment behind this one was on disk, with its name
 };
 
 struct FrameHeader {

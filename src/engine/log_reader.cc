@@ -17,6 +17,7 @@ struct SegmentScan {
   uint64_t used_bytes = 0;        // end of that chain
   uint64_t durable = 0;           // highest durable number in header and frames, wherever they lie
   uint64_t highest_sequence = 0;  // in any good frame, wherever it lies
+  bool sealed = false;            // it has a successor
   uint64_t dirty_end = 0;         // end of the last byte that is not zero behind the chain, or 0
   std::vector<std::pair<uint64_t, uint64_t>> frames;  // offset and last sequence, chain only
 };
@@ -62,6 +63,7 @@ absl::StatusOr<SegmentScan> ScanSegment(std::string_view bytes, uint64_t first_s
     if (frame->header.first_sequence != scan.last_sequence + 1) break;
     See(frame->header, &scan);
     RETURN_IF_ERROR(ReplayFrame(*frame, after, replay));
+    scan.sealed |= frame->header.kind == FrameKind::kSealed;
     scan.last_sequence = LastSequence(frame->header);
     scan.frames.emplace_back(scan.used_bytes, scan.last_sequence);
     scan.used_bytes = frame->end;
@@ -140,16 +142,25 @@ class Reader {
 
   void Mendable(size_t i, uint64_t offset, std::string what) {
     contents_.damages.push_back({.file = Path(i), .offset = offset, .what = std::move(what)});
-    contents_.segments[i].mend = true;
+  }
+
+  // A segment that was cut short counts as if zeros had been cut off: repair puts them back.
+  absl::StatusOr<std::string> Bytes(size_t i) const {
+    ASSIGN_OR_RETURN(std::string bytes, ReadFile(files_, Path(i)));
+    bytes.resize(std::max<size_t>(bytes.size(), FullBytes(i)), '\0');
+    return bytes;
+  }
+
+  uint64_t FullBytes(size_t i) const {
+    return std::max(contents_.segments[i].full_bytes, kSegmentBytesMin);
   }
 
   absl::Status ReadSegment(size_t i) {
     LogSegment& segment = contents_.segments[i];
-    ASSIGN_OR_RETURN(const std::string bytes, ReadFile(files_, Path(i)));
+    ASSIGN_OR_RETURN(const std::string bytes, Bytes(i));
     ASSIGN_OR_RETURN(const SegmentScan scan,
                      ScanSegment(bytes, segment.first_sequence, after_, replay_));
     segment.used_bytes = scan.used_bytes;
-    segment.file_bytes = bytes.size();
     contents_.last_sequence = scan.last_sequence;
     contents_.known_durable = std::max(contents_.known_durable, scan.durable);
     contents_.highest_sequence = std::max(contents_.highest_sequence, scan.highest_sequence);
@@ -157,32 +168,56 @@ class Reader {
     return absl::OkStatus();
   }
 
+  // Whether nothing can have followed the chain of good frames in a file that was cut short: the
+  // bytes where the next frame's magic would be are there, and zero.
+  static bool EndsBeforeCut(const SegmentScan& scan, uint64_t file_bytes) {
+    return scan.dirty_end == 0 && file_bytes >= scan.used_bytes + kFrameHeaderBytes;
+  }
+
   // Decides whether what lies behind the chain of good frames is an unsynced tail or damage.
   void Judge(size_t i, const SegmentScan& scan, std::string_view bytes) {
-    const uint64_t next = scan.last_sequence + 1;
+    LogSegment& segment = contents_.segments[i];
     const bool is_last = i + 1 == contents_.segments.size();
-    contents_.good_segments = i + 1;
+    const uint64_t next = scan.last_sequence + 1;
+    const bool empty = scan.frames.empty();
     // A segment has its full size on disk before it has its name, and keeps it.
-    if (bytes.size() < std::max(contents_.segments[i].full_bytes, kSegmentBytesMin)) {
-      Mendable(i, bytes.size(), "it was cut short");
-    } else if (!scan.header.has_value() &&
-               (!is_last || !scan.frames.empty() || contents_.known_durable >= next)) {
+    const bool cut_short = segment.file_bytes < FullBytes(i);
+    // Headers are written whole, within one sector. Only that of the last segment may never have
+    // got to the disk.
+    const bool header_written = DirtyEnd(bytes.substr(0, kSegmentHeaderBytes), 0) != 0;
+    const bool header_bad = !scan.header.has_value() && (header_written || !is_last || !empty ||
+                                                         contents_.known_durable >= next);
+    segment.mend = cut_short || header_bad;
+    contents_.good_segments = header_bad && empty ? i : i + 1;
+
+    if (is_last && cut_short && !EndsBeforeCut(scan, segment.file_bytes)) {
+      Lost(Path(i), segment.file_bytes, next, "it was cut short");
+    } else if (header_bad && empty) {
+      Lost(Path(i), 0, next, "its header is damaged, and so is the first frame");
+    } else if (cut_short) {
+      Mendable(i, segment.file_bytes, "it was cut short");
+    } else if (header_bad) {
       Mendable(i, 0, "its header is damaged");
     }
-    if (is_last) {
-      if (contents_.known_durable >= next) {
-        Lost(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
-      } else {
-        KeepTail(scan, bytes);
-      }
-      return;
+    if (lost_) return;
+    if (!is_last) {
+      JudgeLink(i, scan);
+    } else if (contents_.known_durable >= next) {
+      Lost(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
+    } else if (scan.sealed) {
+      Lost(Path(i), scan.used_bytes, next, "the segment behind it is missing");
+    } else {
+      KeepTail(scan, bytes);
     }
-    // The next segment was named only after this one was on disk to its end.
+  }
+
+  // The next segment was named only after this one was on disk to its end.
+  void JudgeLink(size_t i, const SegmentScan& scan) {
     const uint64_t expected_last = contents_.segments[i + 1].previous_last;
     if (scan.last_sequence < expected_last) {
-      Lost(Path(i), scan.used_bytes, next, "a frame is damaged or missing");
+      Lost(Path(i), scan.used_bytes, scan.last_sequence + 1, "a frame is damaged or missing");
     } else if (scan.last_sequence > expected_last) {
-      Lost(Path(i + 1), 0, next, "it does not follow the segment before it");
+      Lost(Path(i + 1), 0, scan.last_sequence + 1, "it does not follow the segment before it");
     }
   }
 
@@ -205,7 +240,7 @@ class Reader {
     const auto ignore = [](uint64_t, std::string_view) { return absl::OkStatus(); };
     for (size_t i = contents_.good_segments; i < contents_.segments.size(); ++i) {
       const uint64_t first = contents_.segments[i].first_sequence;
-      ASSIGN_OR_RETURN(const std::string bytes, ReadFile(files_, Path(i)));
+      ASSIGN_OR_RETURN(const std::string bytes, Bytes(i));
       ASSIGN_OR_RETURN(const SegmentScan scan, ScanSegment(bytes, first, ~uint64_t{0}, ignore));
       contents_.known_durable = std::max(contents_.known_durable, scan.durable);
       contents_.highest_sequence = std::max(contents_.highest_sequence, scan.highest_sequence);
@@ -234,6 +269,10 @@ std::string DescribeDamage(const LogDamage& damage) {
   if (!damage.loses_records) {
     return fmt::format("{}, offset {}: {}; no record is lost by it", damage.file, damage.offset,
                        damage.what);
+  }
+  if (damage.last_sequence < damage.first_sequence) {
+    return fmt::format("{}, offset {}: {}; records from {} on cannot be read", damage.file,
+                       damage.offset, damage.what, damage.first_sequence);
   }
   return fmt::format("{}, offset {}: {}; records {} to {} cannot be read", damage.file,
                      damage.offset, damage.what, damage.first_sequence, damage.last_sequence);

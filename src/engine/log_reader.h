@@ -30,7 +30,8 @@ struct LogDamage {
   std::string what;             // one clause: what is wrong
   bool loses_records = false;   // else it can be mended without loss
   uint64_t first_sequence = 0;  // first record that is lost
-  uint64_t last_sequence = 0;   // last record known to be lost or to lie behind the damage
+  uint64_t last_sequence = 0;   // last one known to be lost or to lie behind the damage; below
+                                // first_sequence when that is not known
 };
 
 struct LogContents {

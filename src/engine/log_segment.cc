@@ -96,6 +96,11 @@ absl::Status SegmentWriter::Switch(const SegmentHeader& header) {
     ASSIGN_OR_RETURN(const bool exists, files_->Exists(path));
     return exists ? Unavailable("{} is in an unknown state: {}", path, Message(renamed)) : renamed;
   }
+  if (has_records_ && offset_ + kMarkerBytes <= file_bytes_) {
+    previous_ = std::move(file_);
+    previous_first_ = first_sequence_;
+    previous_offset_ = offset_;
+  }
   file_ = std::move(prepared_);
   first_sequence_ = header.first_sequence;
   offset_ = kSegmentHeaderBytes;
@@ -123,6 +128,18 @@ absl::Status SegmentWriter::SyncName() {
   if (!name_unsynced_) return absl::OkStatus();
   RETURN_IF_ERROR(files_->SyncDirectory(directory_));
   name_unsynced_ = false;
+  return SealPrevious();
+}
+
+absl::Status SegmentWriter::SealPrevious() {
+  if (previous_ == nullptr) return absl::OkStatus();
+  std::string seal(kFrameHeaderBytes, '\0');
+  FinishFrame({.kind = FrameKind::kSealed,
+               .first_sequence = first_sequence_,
+               .durable = first_sequence_ - 1},
+              previous_first_, previous_offset_, &seal);
+  RETURN_IF_ERROR(previous_->Write(previous_offset_, seal));
+  previous_.reset();
   return absl::OkStatus();
 }
 

@@ -5,7 +5,8 @@
 //   Prepare            the size of a segment is on disk before its name: a shorter one is damage
 //   Sync (file)        the frames written since the last one
 //   Sync (directory)   the name of the segment they are in, once for each segment
-// Before a segment gets its name, the one before it has been synced to its end.
+// Before a segment gets its name, the one before it has been synced to its end. Once the name is on
+// disk, the one before it is sealed: its successor will be missed if it goes. That needs no fsync.
 //
 // Thread safety: none; one owner.
 #pragma once
@@ -60,6 +61,7 @@ class SegmentWriter {
  private:
   std::string PreparedPath() const;
   absl::Status WipeTail(const LogContents& contents);
+  absl::Status SealPrevious();
 
   FileSystem* const files_;
   const std::string directory_;
@@ -71,6 +73,11 @@ class SegmentWriter {
   uint64_t file_bytes_ = 0;
   bool has_records_ = false;
   bool name_unsynced_ = false;
+
+  // The segment before, until it is sealed.
+  std::unique_ptr<File> previous_;
+  uint64_t previous_first_ = 0;
+  uint64_t previous_offset_ = 0;
 
   std::unique_ptr<File> prepared_;
   uint64_t prepared_bytes_ = 0;

@@ -34,24 +34,32 @@ absl::StatusOr<Window*> Replayer::FindWindow(SetId id, WindowId window_id,
   return window;
 }
 
-absl::Status Replayer::AddMember(Window* window, const Fingerprint& print, uint64_t owner,
-                                 uint64_t sequence) {
-  absl::Status status;
-  window->members->WithShard(print, [&](ExactSet::LockedShard& shard) {
-    if (sequence <= shard.stamp(print)) return;
-    if (shard.Add(print) == AddOutcome::kNoMemory) {
-      status = ResourceExhausted("memory_bytes_max is reached; raise it");
-      return;
-    }
-    shard.set_stamp(print, sequence);
-    if (owner != 0) {
-      if (window->owners == nullptr) window->owners = state_->NewOwners();
-      window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
-    } else if (window->owners != nullptr) {
-      window->owners->Erase(print);  // the snapshot may know a later claim's owner
+absl::Status Replayer::AddMembers(Window* window, std::span<const Fingerprint> ascending,
+                                  std::span<const uint64_t> owners, uint64_t sequence) {
+  bool memory = true;
+  window->members->WithShards(ascending, [&](ExactSet::LockedShard& shard) {
+    // All stamps are read before the first is set: several members may be in one shard.
+    fresh_.clear();
+    for (const Fingerprint& print : ascending) fresh_.push_back(sequence > shard.stamp(print));
+    for (size_t i = 0; i < ascending.size() && memory; ++i) {
+      if (!fresh_[i]) continue;
+      memory = AddMember(window, shard, ascending[i], owners.empty() ? 0 : owners[i], sequence);
     }
   });
-  return status;
+  return memory ? absl::OkStatus() : ResourceExhausted("memory_bytes_max is reached; raise it");
+}
+
+bool Replayer::AddMember(Window* window, ExactSet::LockedShard& shard, const Fingerprint& print,
+                         uint64_t owner, uint64_t sequence) {
+  if (shard.Add(print) == AddOutcome::kNoMemory) return false;
+  shard.set_stamp(print, sequence);
+  if (owner != 0) {
+    if (window->owners == nullptr) window->owners = state_->NewOwners();
+    window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
+  } else if (window->owners != nullptr) {
+    window->owners->Erase(print);  // the snapshot may know a later claim's owner
+  }
+  return true;
 }
 
 absl::Status Replayer::Apply(uint64_t, const SetCreatedRecord& record) {
@@ -67,7 +75,7 @@ absl::Status Replayer::Apply(uint64_t, const SetCreatedRecord& record) {
 absl::Status Replayer::Apply(uint64_t sequence, const AddedRecord& record) {
   ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, record.window, sequence));
   if (window == nullptr) return absl::OkStatus();
-  return AddMember(window, record.fingerprint, record.owner, sequence);
+  return AddMembers(window, {&record.fingerprint, 1}, {&record.owner, 1}, sequence);
 }
 
 absl::Status Replayer::Apply(uint64_t sequence, const RemovedRecord& record) {
@@ -117,18 +125,10 @@ absl::Status Replayer::Apply(uint64_t sequence, const WindowReopenedRecord& reco
 }
 
 absl::Status Replayer::Apply(uint64_t sequence, const ImportBatchRecord& record) {
-  constexpr size_t kBlock = 64;
   for (const ImportBatchRecord::Window& part : record.windows) {
     ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, part.window, sequence));
     if (window == nullptr) continue;
-    const std::span<const Fingerprint> added = part.added;
-    for (size_t i = 0; i < added.size(); ++i) {
-      if (i % kBlock == 0) {
-        window->members->Prefetch(added.subspan(i, std::min(kBlock, added.size() - i)));
-      }
-      RETURN_IF_ERROR(
-          AddMember(window, added[i], part.owners.empty() ? 0 : part.owners[i], sequence));
-    }
+    RETURN_IF_ERROR(AddMembers(window, part.added, part.owners, sequence));
   }
   MutexLock lock(state_->imports_mutex());
   state_->imports()[record.set].Apply(sequence, record);

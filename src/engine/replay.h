@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -39,12 +41,17 @@ class Replayer {
   absl::StatusOr<Set*> FindSet(SetId set) const;
   // The window, or nullptr when the record is older than its last drop or reopening.
   absl::StatusOr<Window*> FindWindow(SetId set, WindowId window, uint64_t sequence) const;
-  // Adds a member and its owner (0 = none) unless the shard has the record already.
-  absl::Status AddMember(Window* window, const Fingerprint& print, uint64_t owner,
-                         uint64_t sequence);
+  // Adds members that one record added, and their owners (empty = none), except in shards that
+  // have the record already.
+  absl::Status AddMembers(Window* window, std::span<const Fingerprint> ascending,
+                          std::span<const uint64_t> owners, uint64_t sequence);
+  // One of them.
+  bool AddMember(Window* window, ExactSet::LockedShard& shard, const Fingerprint& print,
+                 uint64_t owner, uint64_t sequence);
 
   State* const state_;
   int64_t open_ms_;
+  std::vector<bool> fresh_;  // AddMembers keeps its memory
 };
 
 }  // namespace firstseen

@@ -88,6 +88,7 @@ class ImportRun {
            (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
   }
   void Tell(bool force);
+  absl::Status Outcome();
 
   absl::Status Finish();
   std::string Prefix() const { return "import/" + job_ + "/"; }
@@ -123,23 +124,29 @@ absl::StatusOr<ImportReport> ImportRun::Run() {
   Work(0);
   for (std::thread& thread : threads) thread.join();
   Tell(/*force=*/true);
-  {
-    MutexLock lock(mutex_);
-    if (status_.ok() && Stopped()) {
-      status_ = absl::CancelledError("the import was stopped; the same command goes on from here");
-    }
-    if (!status_.ok()) {
-      // What is in shall stay in; the first error is the one to be told.
-      const absl::Status synced = store_->ImportSync();
-      return synced.ok() || !absl::IsCancelled(status_) ? status_ : synced;
-    }
-  }
+  RETURN_IF_ERROR(Outcome());
   RETURN_IF_ERROR(Finish());
   MutexLock lock(mutex_);
   report_.seconds = static_cast<double>(options_.clock->MonotonicNanos() - start) / 1'000'000'000.0;
   const auto rows = static_cast<double>(report_.rows - resumed_rows_);
   report_.rows_per_second = report_.seconds > 0 ? rows / report_.seconds : 0;
   return report_;
+}
+
+// How the threads ended.
+absl::Status ImportRun::Outcome() {
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    status = status_;
+  }
+  if (status.ok() && Stopped()) {
+    // What is in shall stay in.
+    RETURN_IF_ERROR(store_->ImportSync());
+    return absl::CancelledError("the import was stopped; the same command goes on from here");
+  }
+  if (absl::IsAborted(status)) RETURN_IF_ERROR(StartAgain());
+  return status;
 }
 
 // ---- Before the first row.

@@ -99,7 +99,8 @@ absl::Status ImportStream::SkipPipe(char* buffer) {
   if (block.end_offset == start_->end_offset && content_ == start_->content) {
     return absl::OkStatus();
   }
-  return FailedPrecondition(
+  return Error(
+      absl::StatusCode::kAborted,
       "{}: does not bring what it brought to the interrupted import, which therefore cannot go "
       "on; run the command again to import from the beginning",
       reader_->name());

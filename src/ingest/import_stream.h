@@ -70,7 +70,8 @@ class ImportStream {
   void Resume(std::span<const std::optional<ImportPosition>> positions);
 
   // The next block that is not in yet, read into `buffer` (kBlockBytes). False at the end.
-  // FailedPrecondition: a pipe does not bring what it brought before.
+  // Aborted: a pipe does not bring what it brought before, so nothing recorded is of use.
+  // FailedPrecondition: a file has changed while it was read.
   absl::StatusOr<bool> Next(char* buffer, ImportWork* work);
   // Waits until all earlier blocks of this block's lane are done. False after Abort.
   bool WaitTurn(uint64_t block);

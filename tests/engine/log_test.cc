@@ -78,6 +78,27 @@ TEST_F(LogTest, EmptyAndLargeRecordsComeBack) {
   EXPECT_EQ(replayed_[3], std::string(4096, 'b'));
 }
 
+TEST_F(LogTest, SegmentWithoutRecordsGivesWayToALargerOne) {
+  options_.segment_bytes = 4096;
+  {
+    auto log = Open().value();
+    log->Append(std::string(100'000, 'a'));
+    log->Append("b");
+    ASSERT_TRUE(log->WaitDurable(2).ok());
+    EXPECT_EQ(FileSystem::Posix()->List(options_.directory).value().front(),
+              "00000000000000000001.log");
+    ASSERT_EQ(log->Rotate().value(), 3u);
+    ASSERT_TRUE(log->RemoveUpTo(2).ok());
+    log->Append(std::string(100'000, 'c'));
+    ASSERT_TRUE(log->WaitDurable(3).ok());
+    ASSERT_TRUE(log->Rotate().ok());
+    EXPECT_GT(log->bytes(), 100'000u);
+    EXPECT_LT(log->bytes(), 101'000u);
+  }
+  ASSERT_TRUE(Open(2).ok());
+  EXPECT_EQ(replayed_.size(), 1u);
+}
+
 TEST_F(LogTest, ReplayBeginsBehindTheGivenNumber) {
   options_.segment_bytes = 512;
   {
