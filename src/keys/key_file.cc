@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "base/status.h"
@@ -198,14 +197,14 @@ absl::StatusOr<std::vector<KeyEntry>> ReadKeyFile(FileSystem* files, const std::
 }
 
 absl::Status CreateKeyFile(FileSystem* files, const std::string& path) {
-  // Created in place, not renamed over: of two at once exactly one succeeds.
-  ASSIGN_OR_RETURN(const auto file, files->Open(path, OpenMode::kCreateNew));
+  // Renamed into place whole, so that a crash leaves no part of a key; locked, so that of two at
+  // once the later does not rename over the key of the earlier.
+  ASSIGN_OR_RETURN(const auto lock, files->Lock(path + ".lock", "somebody making a key file"));
+  ASSIGN_OR_RETURN(const bool exists, files->Exists(path));
+  if (exists) return AlreadyExists("there is a key file {}", path);
   std::string text = FormatKeyFile({{1, 0, SecretKey::Random()}});
   const Wipe wipe(&text);
-  RETURN_IF_ERROR(file->Write(0, text));
-  RETURN_IF_ERROR(file->Sync());
-  const std::string directory = std::filesystem::path(path).parent_path().string();
-  return files->SyncDirectory(directory.empty() ? "." : directory);
+  return WriteFileAtomically(files, path, text);
 }
 
 }  // namespace firstseen

@@ -27,8 +27,9 @@ std::string FormatKeyFile(const std::vector<KeyEntry>& entries);
 // may read or write it or it is malformed. Every message names `path` and the remedy.
 absl::StatusOr<std::vector<KeyEntry>> ReadKeyFile(FileSystem* files, const std::string& path);
 
-// Makes `path` with one random key, mode 0600, durably. AlreadyExists, and nothing done, when it
-// is there.
+// Makes `path` with one random key, mode 0600, durably and whole. AlreadyExists, and nothing done,
+// when it is there; FailedPrecondition while somebody else makes it. May leave `path`.lock and,
+// after a crash, `path`.tmp behind.
 absl::Status CreateKeyFile(FileSystem* files, const std::string& path);
 
 }  // namespace firstseen

@@ -29,6 +29,7 @@ EngineOptions ForEngine(const EmbeddedStoreOptions& options, const Keyring& keys
   engine.holder = options.holder;
   engine.memory_bytes_max = options.memory_bytes_max;
   engine.owner_bytes_max = options.owner_bytes_max;
+  engine.log_segment_bytes = options.log_segment_bytes;
   engine.snapshot_log_bytes = options.snapshot_log_bytes;
   return engine;
 }
@@ -104,7 +105,9 @@ absl::Status CheckNewKeys(const Keyring& keys, size_t known, const Engine& engin
 absl::Status RequireNoData(const EmbeddedStoreOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, options.files->List(options.directory));
   for (const std::string& name : names) {
-    if (name == "lost+found") continue;
+    const std::string path = options.directory + "/" + name;
+    const bool of_key = path == KeyPath(options) + ".lock" || path == KeyPath(options) + ".tmp";
+    if (of_key || name == "lost+found") continue;
     return FailedPrecondition(
         "{} holds files and there is no key file {}; restore your backup of the key file, or "
         "choose "

@@ -20,6 +20,7 @@ struct EmbeddedStoreOptions {
   std::string holder = "firstseen";  // shown to whoever finds the directory locked
   uint64_t memory_bytes_max = ~uint64_t{0};
   uint64_t owner_bytes_max = 4ull << 30;
+  uint64_t log_segment_bytes = 64ull << 20;  // the log grows in steps of it
   uint64_t snapshot_log_bytes = 1ull << 30;
   // Claims for windows that start later than this after now are refused (a typo must not open
   // the year 2203).

@@ -458,6 +458,7 @@ TEST_P(StoreConformanceTest, SettleCountsTheClaimsOfItsTokensInEveryWindow) {
   Claim({In(2022, "张三", kId, "t1"), In(2023, "张三", kId, "t1"), In(2023, "李四", kId, "t2"),
          In(2023, "王五", kId, "t3"), In(2023, "赵六", kId)});
   EXPECT_EQ(Settle({"t1", "t2", "nobody", ""}), 3u);
+  EXPECT_EQ(Settle({"t1", "t2"}), 0u) << "they are settled already";
   EXPECT_EQ(Settle({"nobody"}), 0u);
   EXPECT_EQ(Settle({}), 0u);
   // Settled a moment ago: a retry is still known.
