@@ -21,6 +21,9 @@ absl::Status CheckOptions(const GenerateOptions& options) {
   RETURN_IF_ERROR(CheckRange("history rows", options.history_rows, 1'000, 500'000'000));
   RETURN_IF_ERROR(CheckRange("transactions", options.transactions, 1'000, 20'000'000));
   RETURN_IF_ERROR(CheckRange("history files", options.history_files, 4, 1'000));
+  if (options.encoding != "utf-8" && options.encoding != "gb18030") {
+    return InvalidArgument("the encoding must be utf-8 or gb18030");
+  }
   if (options.out.empty()) return InvalidArgument("no output directory given");
   return absl::OkStatus();
 }

@@ -11,10 +11,10 @@
 //                                same person, a few repeated people, one file with a BOM, one
 //                                with CRLF, blank lines, a prose line, rows with too few or too
 //                                many fields, names to skip (_SUCCESS, .000000_0.crc)
-//   gap/000000_0                 the last week exported again, with some new people, in GB18030
+//   gap/000000_0                 the last week exported again, with some new people
 //   transactions/2023-12-31/     one file for each 5-minute period from noon to noon, with a
-//   transactions/2024-01-01/     header; one period has none
-//   truth.csv                    biz_seq_no,app_id,window,outcome,amount, one row a serial
+//   transactions/2024-01-01/     header, or NDJSON at every second hour; one period has none
+//   truth.csv                    biz_seq_no,app_id,window,outcome,adjusted,amount, a row a serial
 //   truth.json                   the totals (see GenerateTotals)
 #pragma once
 
@@ -33,7 +33,8 @@ struct GenerateOptions {
   uint64_t history_rows = 0;  // 1000 or more, and at most 500 million; repeated people included
   uint64_t transactions = 0;  // rows in the inbox files; 1000 or more, at most 20 million
   int history_files = 8;      // 4 to 1000
-  std::string out;            // directory; made, and must be empty
+  std::string encoding = "utf-8";  // of history/ and gap/; or gb18030 (without a BOM)
+  std::string out;                 // directory; made, and must be empty
   FileSystem* files = FileSystem::Posix();
 };
 

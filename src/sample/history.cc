@@ -1,13 +1,10 @@
 #include "sample/history.h"
 
-#include <iconv.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/time/civil_time.h"
-#include "base/check.h"
 #include "base/status.h"
 #include "sample/output.h"
 
@@ -85,10 +82,10 @@ absl::Status WriteHistoryFile(const GenerateOptions& options, int number, uint64
                               RowWriter* writer, GenerateProgress progress,
                               GenerateTotals* totals) {
   const std::string path = fmt::format("{}/history/{:06}_0", options.out, number);
-  ASSIGN_OR_RETURN(Output output, Output::Create(options.files, path));
+  ASSIGN_OR_RETURN(Output output, Output::Create(options.files, path, options.encoding));
   const std::string_view line_end = number == 2 ? "\r\n" : "\n";
   std::string& text = output.text();
-  if (number == 1) text += "\ufeff";
+  if (number == 1 && options.encoding == "utf-8") text += "\ufeff";
   for (uint64_t row = 0; row < rows; ++row) {
     const Oddity oddity = OddityOf(number, row, rows);
     if (oddity != Oddity::kNone) {
@@ -123,23 +120,6 @@ absl::Status WriteTextFile(FileSystem* files, const std::string& path, std::stri
   return output.Flush();
 }
 
-absl::StatusOr<std::string> ToGb18030(std::string utf8) {
-  iconv_t converter = iconv_open("GB18030", "UTF-8");
-  if (converter == reinterpret_cast<iconv_t>(-1)) {
-    return Unavailable("the C library has no GB18030 converter; install libc-bin's gconv modules");
-  }
-  std::string out(utf8.size() * 4 / 3 + 16, '\0');
-  char* from = utf8.data();
-  char* to = out.data();
-  size_t from_left = utf8.size();
-  size_t to_left = out.size();
-  const size_t failed = iconv(converter, &from, &from_left, &to, &to_left);
-  iconv_close(converter);
-  FIRSTSEEN_CHECK(failed != static_cast<size_t>(-1));  // any UTF-8 text has a GB18030 form
-  out.resize(out.size() - to_left);
-  return out;
-}
-
 // One in fifty came then; a thousand tries miss all of them once in 10^8.
 uint64_t SomebodyOfLastWeek(RowWriter* writer, uint64_t members) {
   uint64_t person = 0;
@@ -171,21 +151,19 @@ absl::Status WriteGap(const GenerateOptions& options, const People& people,
                       GenerateTotals* totals) {
   RETURN_IF_ERROR(options.files->CreateDirectory(options.out + "/gap"));
   RowWriter writer(people, options.seed, options.seed ^ 0x676170ull);
-  ASSIGN_OR_RETURN(Output output, Output::Create(options.files, options.out + "/gap/000000_0"));
+  ASSIGN_OR_RETURN(Output output,
+                   Output::Create(options.files, options.out + "/gap/000000_0", options.encoding));
   const uint64_t rows = std::max<uint64_t>(options.history_rows / 500, 10);
-  std::string line;
+  std::string& text = output.text();
   for (; totals->gap_rows < rows; ++totals->gap_rows) {
-    line.clear();
     if (writer.random().Below(4) == 0) {
       const uint64_t person = totals->history_members + totals->gap_new_members++;
-      writer.AppendFirst(person, kDays - 1 - writer.random().Below(kGapDays), &line);
+      writer.AppendFirst(person, kDays - 1 - writer.random().Below(kGapDays), &text);
     } else {
       const uint64_t person = SomebodyOfLastWeek(&writer, totals->history_members);
-      writer.AppendFirst(person, writer.FirstDay(person), &line);
+      writer.AppendFirst(person, writer.FirstDay(person), &text);
     }
-    line += '\n';
-    ASSIGN_OR_RETURN(std::string encoded, ToGb18030(line));
-    output.text() += encoded;
+    text += '\n';
     RETURN_IF_ERROR(output.FlushIfFull());
   }
   return output.Flush();

@@ -1,8 +1,10 @@
 // Sequential text output through a File: buffered, 1 MiB a write.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,7 +15,9 @@ namespace firstseen::sample {
 
 class Output {
  public:
-  static absl::StatusOr<Output> Create(FileSystem* files, const std::string& path);
+  // `encoding`: utf-8 or gb18030, into which the UTF-8 text is turned.
+  static absl::StatusOr<Output> Create(FileSystem* files, const std::string& path,
+                                       std::string_view encoding = "utf-8");
 
   // Append here, then call FlushIfFull after each row.
   std::string& text() { return text_; }
@@ -24,9 +28,10 @@ class Output {
  private:
   static constexpr size_t kBufferBytes = 1 << 20;
 
-  explicit Output(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  Output(std::unique_ptr<File> file, bool gb18030) : file_(std::move(file)), gb18030_(gb18030) {}
 
   std::unique_ptr<File> file_;
+  bool gb18030_;
   std::string text_;
   uint64_t offset_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "sample/transactions.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ namespace {
 constexpr int kPeriods = 288;  // of five minutes, from noon to noon
 constexpr int kQuietPeriod = 190;
 constexpr int kMidnightPeriod = 144;  // the first of 2024
+constexpr int kNdjsonEvery = 24;      // periods
 constexpr int64_t kPeriodMs = 300'000;
 constexpr int64_t kLateMsMax = 600'000;
 constexpr int kLateReversalPeriods = 12;  // an hour after its bill file, at the least
@@ -89,7 +91,8 @@ class Writer {
   std::vector<uint64_t> seen_;             // people in transactions so far
   std::vector<Reversal> pending_;          // in this file, oldest first
   absl::flat_hash_set<uint64_t> claimed_;  // ClaimKey
-  std::string text_;
+  bool ndjson_ = false;                    // the file in hand
+  std::string text_;                       // its content
 };
 
 absl::Status Writer::WriteFiles(GenerateProgress progress) {
@@ -106,13 +109,14 @@ absl::Status Writer::WriteFiles(GenerateProgress progress) {
 }
 
 absl::Status Writer::WriteFile(int period, uint64_t rows) {
+  ndjson_ = period % kNdjsonEvery == 0;
   const absl::CivilMinute arrival =
       absl::ToCivilMinute(absl::FromUnixMillis(start_ms_ + period * kPeriodMs), zone_);
-  const std::string path =
-      fmt::format("{}/transactions/{:04}-{:02}-{:02}/transactions-{:04}{:02}{:02}-{:02}{:02}.txt",
-                  options_.out, arrival.year(), arrival.month(), arrival.day(), arrival.year(),
-                  arrival.month(), arrival.day(), arrival.hour(), arrival.minute());
-  text_ = "biz_seq_no|order_no|app_id|event_time|amount|status|name|id_no\n";
+  const std::string path = fmt::format(
+      "{}/transactions/{:04}-{:02}-{:02}/transactions-{:04}{:02}{:02}-{:02}{:02}.{}", options_.out,
+      arrival.year(), arrival.month(), arrival.day(), arrival.year(), arrival.month(),
+      arrival.day(), arrival.hour(), arrival.minute(), ndjson_ ? "ndjson" : "txt");
+  if (!ndjson_) text_ = "biz_seq_no|order_no|app_id|event_time|amount|status|name|id_no\n";
   for (uint64_t row = 0; row < rows; ++row) AppendRow(period, row, rows);
   ASSIGN_OR_RETURN(Output output, Output::Create(options_.files, path));
   output.text().swap(text_);
@@ -229,10 +233,23 @@ void Writer::Reverse(size_t index, int64_t now_ms) {
 
 void Writer::AppendText(size_t index, int64_t event_ms, std::string_view status) {
   const Transaction& t = transactions_[index];
-  fmt::format_to(std::back_inserter(text_), "{}|O{:011}|{}|{}|{}.{:02}|{}|{}|{}\n", Serial(index),
-                 Mix(index) % 100'000'000'000, kApps[t.app],
-                 FormatEventTime(absl::FromUnixMillis(event_ms), zone_), t.cents / 100,
-                 t.cents % 100, status, t.name, t.id_number);
+  const std::string order = fmt::format("O{:011}", Mix(index) % 100'000'000'000);
+  const std::string time = FormatEventTime(absl::FromUnixMillis(event_ms), zone_);
+  const std::string amount = fmt::format("{}.{:02}", t.cents / 100, t.cents % 100);
+  if (ndjson_) {
+    const nlohmann::ordered_json row = {{"biz_seq_no", Serial(index)},
+                                        {"order_no", order},
+                                        {"app_id", kApps[t.app]},
+                                        {"event_time", time},
+                                        {"amount", amount},
+                                        {"status", status},
+                                        {"name", t.name},
+                                        {"id_no", t.id_number}};
+    text_ += row.dump() + "\n";
+    return;
+  }
+  fmt::format_to(std::back_inserter(text_), "{}|{}|{}|{}|{}|{}|{}|{}\n", Serial(index), order,
+                 kApps[t.app], time, amount, status, t.name, t.id_number);
 }
 
 absl::Status Writer::WriteTruth() {

@@ -1,0 +1,46 @@
+#include "cli/bill.h"
+
+namespace firstseen::cli {
+
+void AddConfigOptions(CLI::App* command, Session& session, ConfigFlags* flags) {
+  command->add_option("--config", flags->path, "Configuration, see firstseen.example.toml")
+      ->type_name("FILE")
+      ->envname("FIRSTSEEN_CONFIG")
+      ->capture_default_str();
+  command
+      ->add_option("--set", flags->overrides,
+                   "Override a key of the configuration: ledger.keep_days=20")
+      ->type_name("KEY=VALUE");
+  command->add_option("--data", flags->data, "The same as --set store.data=DIR")
+      ->type_name("DIR")
+      ->envname("FIRSTSEEN_DATA");
+  AddJson(command, session);
+}
+
+absl::StatusOr<BillingConfig> LoadConfig(const ConfigFlags& flags) {
+  std::vector<std::string> overrides = flags.overrides;
+  if (!flags.data.empty()) {
+    // Relative to where the command runs, not to the configuration's directory.
+    overrides.push_back("store.data=" + std::filesystem::absolute(flags.data).string());
+  }
+  return LoadBillingConfig(FileSystem::Posix(), flags.path, overrides);
+}
+
+absl::StatusOr<std::optional<absl::Time>> NowOption(const std::string& text,
+                                                    const BillingConfig& config) {
+  if (text.empty()) return std::nullopt;
+  const absl::StatusOr<absl::Time> now = ParseEventTime(text, config.zone);
+  if (!now.ok()) return UsageError(Annotate(now.status(), "--now"));
+  return *now;
+}
+
+void RegisterBill(CLI::App& app, Session& session) {
+  CLI::App* bill = app.add_subcommand("bill", "Transactions in, bill files out");
+  bill->footer("See `firstseen bill run --help`, `bill resend --help` and `bill verify --help`.");
+  bill->require_subcommand(1);
+  RegisterBillRun(*bill, session);
+  RegisterBillResend(*bill, session);
+  RegisterBillVerify(*bill, session);
+}
+
+}  // namespace firstseen::cli

@@ -1,0 +1,57 @@
+#include <memory>
+#include <string>
+
+#include "billing/bill_run.h"
+#include "cli/bill.h"
+
+namespace firstseen::cli {
+namespace {
+
+struct Flags {
+  ConfigFlags config;
+  ResendOptions resend;
+  std::string now;
+};
+
+absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
+  ASSIGN_OR_RETURN(const BillingConfig config, LoadConfig(flags.config));
+  ResendOptions options = flags.resend;
+  ASSIGN_OR_RETURN(options.now, NowOption(flags.now, config));
+  ASSIGN_OR_RETURN(const ResendReport report, ResendBill(config, options));
+  if (session.json) {
+    PrintJson({{"file", report.file},
+               {"serial", report.serial},
+               {"original_serial", report.original_serial},
+               {"rows", report.rows},
+               {"total", report.total}});
+  } else {
+    PrintLine(fmt::format("{}: {} rows, total {}, serial {} instead of {}", report.file,
+                          report.rows, report.total, report.serial, report.original_serial));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void RegisterBillResend(CLI::App& bill, Session& session) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = AddCommand(
+      bill, session, "bill resend", "Write a period's bill file again under a new serial",
+      "The rows are those of the archived bill file. May run while the service runs.\n"
+      "\n"
+      "Example:\n"
+      "  firstseen bill resend --config firstseen.toml --partner acme --period 202312312355",
+      [&session, flags] { return Run(session, *flags); });
+  AddConfigOptions(command, session, &flags->config);
+  command->add_option("--partner", flags->resend.partner, "Whose file")
+      ->type_name("NAME")
+      ->required();
+  command
+      ->add_option("--period", flags->resend.period,
+                   "Start of the period: yyyyMMddHHmm or any event time")
+      ->type_name("TIME")
+      ->required();
+  command->add_option("--now", flags->now, "Stands for the clock")->type_name("TIME");
+}
+
+}  // namespace firstseen::cli

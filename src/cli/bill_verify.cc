@@ -1,0 +1,141 @@
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "billing/verify.h"
+#include "cli/bill.h"
+#include "cli/text.h"
+#include "engine/window.h"
+
+namespace firstseen::cli {
+namespace {
+
+struct Flags {
+  ConfigFlags config;
+  VerifyOptions verify;
+  std::string window_of;
+  FormatFlags format;
+};
+
+std::vector<std::pair<const char*, const VerifyFinding*>> Findings(const VerifyReport& report) {
+  return {{"missing", &report.missing},
+          {"billed_twice", &report.billed_twice},
+          {"wrongly_billed", &report.wrongly_billed},
+          {"wrongly_dropped", &report.wrongly_dropped},
+          {"undecided", &report.undecided},
+          {"unknown", &report.unknown},
+          {"altered", &report.altered},
+          {"adjustment_faults", &report.adjustment_faults},
+          {"bad_files", &report.bad_files}};
+}
+
+std::vector<std::pair<const char*, uint64_t>> Counts(const VerifyReport& report) {
+  return {{"history_rows", report.history_rows},
+          {"history_rejected", report.history_rejected},
+          {"transaction_rows", report.transaction_rows},
+          {"transactions", report.transactions},
+          {"members", report.members},
+          {"bill_files", report.bill_files},
+          {"billed", report.billed},
+          {"duplicate", report.duplicate},
+          {"pending", report.pending},
+          {"held", report.held},
+          {"closed_window", report.closed_window},
+          {"released", report.released},
+          {"adjusted", report.adjusted},
+          {"rejected", report.rejected}};
+}
+
+void PrintReportJson(const VerifyReport& report) {
+  Json json = {{"verified", report.ok()}};
+  for (const auto& [name, count] : Counts(report)) json[name] = count;
+  for (const auto& [name, finding] : Findings(report)) {
+    json[name] = {{"count", finding->count}, {"listed", finding->listed}};
+  }
+  json["seconds"] = report.seconds;
+  PrintJson(json);
+}
+
+void PrintText(const VerifyReport& report) {
+  for (const auto& [name, count] : Counts(report)) {
+    PrintLine(fmt::format("{:<18} {:>14}", name, Grouped(count)));
+  }
+  for (const auto& [name, finding] : Findings(report)) {
+    if (finding->count == 0) continue;
+    PrintLine(fmt::format("{:<18} {:>14}", name, Grouped(finding->count)));
+    for (const std::string& serial : finding->listed) PrintLine("  " + serial);
+    if (finding->listed.size() < finding->count) PrintLine("  ...");
+  }
+  PrintLine(report.ok() ? "verified" : "NOT VERIFIED");
+}
+
+absl::StatusOr<VerifyOptions> Options(const Flags& flags, const BillingConfig& config) {
+  VerifyOptions options = flags.verify;
+  ASSIGN_OR_RETURN(const RowFormat format, ParseFormat(flags.format));
+  options.delimiter = format.delimiter;
+  options.escape = format.escape;
+  options.encoding = flags.format.encoding;
+  if (flags.window_of.empty()) return options;
+  const SetConfig* set = options.history_set.empty() && config.sets.size() == 1
+                             ? config.sets.data()
+                             : config.FindSet(options.history_set);
+  if (set == nullptr) {
+    return UsageError(InvalidArgument("--window-of needs --history-set NAME, one of [[sets]]"));
+  }
+  const absl::StatusOr<WindowId> window = ParseWindow(set->options.window, flags.window_of);
+  if (!window.ok()) return UsageError(window.status());
+  options.window_of = *window;
+  return options;
+}
+
+absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
+  ASSIGN_OR_RETURN(const BillingConfig config, LoadConfig(flags.config));
+  ASSIGN_OR_RETURN(const VerifyOptions options, Options(flags, config));
+  ASSIGN_OR_RETURN(const VerifyReport report, VerifyBills(config, options));
+  if (session.json) {
+    PrintReportJson(report);
+  } else {
+    PrintText(report);
+  }
+  return report.ok() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void RegisterBillVerify(CLI::App& bill, Session& session) {
+  const auto flags = std::make_shared<Flags>();
+  VerifyOptions& verify = flags->verify;
+  CLI::App* command = AddCommand(
+      bill, session, "bill verify", "Prove the bill: recompute it from files alone and compare",
+      "Reads history, transactions, decisions and bill files, and neither sets nor ledger.\n"
+      "Prints serials of what differs, never names or id numbers, and then exits 1.\n"
+      "\n"
+      "Examples:\n"
+      "  firstseen bill verify --config firstseen.toml --history ./history \\\n"
+      "      --columns name,id_no,ds,biz_seq_no --time-column ds\n"
+      "  firstseen bill verify --config firstseen.toml --history ./history \\\n"
+      "      --columns name,id_no --window-of 2023 --transactions ./warehouse_export",
+      [&session, flags] { return Run(session, *flags); });
+  AddConfigOptions(command, session, &flags->config);
+  command->add_option("--history", verify.history, "What was imported: files or directories")
+      ->type_name("PATH");
+  command->add_option("--history-set", verify.history_set, "Into which set, when there are several")
+      ->type_name("SET");
+  command->add_option("--columns", verify.columns, "Columns of the history files")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  command->add_option("--window-of", flags->window_of, "Window of the whole history")
+      ->type_name("WINDOW");
+  command->add_option("--time-column", verify.time_column, "Column that decides the window")
+      ->type_name("NAME");
+  command->add_option("--token-column", verify.token_column, "Column of the transaction's serial")
+      ->type_name("NAME");
+  AddFormatOptions(command, &flags->format);
+  command
+      ->add_option("--transactions", verify.transactions,
+                   "Transactions from elsewhere, instead of the done/ directory")
+      ->type_name("PATH");
+}
+
+}  // namespace firstseen::cli

@@ -1,0 +1,125 @@
+#include "cli/command.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "base/status.h"
+
+namespace firstseen::cli {
+namespace {
+
+constexpr char kUsagePayload[] = "firstseen/usage";
+
+void Write(std::FILE* file, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fputc('\n', file);
+}
+
+}  // namespace
+
+CLI::App* AddCommand(CLI::App& parent, Session& session, const std::string& name,
+                     const std::string& description, const std::string& footer,
+                     std::function<absl::StatusOr<int>()> run) {
+  // "bill run" is the subcommand `run` of `bill`.
+  CLI::App* command = parent.add_subcommand(name.substr(name.rfind(' ') + 1), description);
+  command->footer(footer);
+  command->callback([&session, name, run = std::move(run)] {
+    session.command = name;
+    session.run = run;
+  });
+  return command;
+}
+
+void AddDataOptions(CLI::App* command, Session& session) {
+  command->add_option("--data", session.data, "Data directory, made by `firstseen init`")
+      ->type_name("DIR")
+      ->envname("FIRSTSEEN_DATA")
+      ->required();
+  command->add_option("--key-file", session.key_file, "Key file, when it is not DIR/key")
+      ->type_name("FILE")
+      ->envname("FIRSTSEEN_KEY_FILE");
+}
+
+CLI::Option* AddSet(CLI::App* command, Session& session) {
+  return command->add_option("set", session.set, "Name of the set, e.g. kyc")->type_name("SET");
+}
+
+void AddJson(CLI::App* command, Session& session) {
+  command->add_flag("--json", session.json, "Print one JSON object instead of text");
+}
+
+EmbeddedStoreOptions StoreOptions(const Session& session) {
+  EmbeddedStoreOptions options;
+  options.directory = session.data;
+  options.key_file = session.key_file;
+  options.holder = "firstseen " + session.command;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Session& session) {
+  return OpenEmbeddedStore(StoreOptions(session));
+}
+
+absl::Status UsageError(const absl::Status& status) {
+  absl::Status usage = status;
+  usage.SetPayload(kUsagePayload, absl::Cord());
+  return usage;
+}
+
+bool IsUsageError(const absl::Status& status) {
+  return status.GetPayload(kUsagePayload).has_value();
+}
+
+void PrintLine(std::string_view text) { Write(stdout, text); }
+
+void PrintJson(const Json& json) {
+  // Texts that are no UTF-8 (file names may be anything) must not stop the answer.
+  Write(stdout, json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void Note(const Session& session, std::string_view text) {
+  Write(stderr, fmt::format("firstseen {}: {}", session.command, text));
+}
+
+int Fail(const Session& session, const absl::Status& status) {
+  if (session.json) {
+    PrintJson({{"error", Message(status)}, {"code", absl::StatusCodeToString(status.code())}});
+  }
+  Note(session, Message(status));
+  if (!IsUsageError(status)) return kFailed;
+  Note(session, "see --help for examples");
+  return kUsage;
+}
+
+void AddFormatOptions(CLI::App* command, FormatFlags* flags) {
+  command
+      ->add_option("--delimiter", flags->delimiter,
+                   "Between fields: one character, or tab, \\x01, ^A, ...")
+      ->type_name("CHAR")
+      ->capture_default_str();
+  command
+      ->add_option("--escape", flags->escape,
+                   "Escape character (Hive's ESCAPED BY); none by default")
+      ->type_name("CHAR");
+  command->add_option("--encoding", flags->encoding, "utf-8 or gb18030 (GBK, GB2312)")
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+absl::StatusOr<RowFormat> ParseFormat(const FormatFlags& flags) {
+  RowFormat format;
+  const absl::StatusOr<char> delimiter = ParseDelimiter(flags.delimiter);
+  if (!delimiter.ok()) return UsageError(Annotate(delimiter.status(), "--delimiter"));
+  format.delimiter = *delimiter;
+  if (!flags.escape.empty()) {
+    const absl::StatusOr<char> escape = ParseDelimiter(flags.escape);
+    if (!escape.ok()) return UsageError(Annotate(escape.status(), "--escape"));
+    format.escape = *escape;
+  }
+  const absl::StatusOr<TextEncoding> encoding = ParseTextEncoding(flags.encoding);
+  if (!encoding.ok()) return UsageError(Annotate(encoding.status(), "--encoding"));
+  format.encoding = *encoding;
+  return format;
+}
+
+}  // namespace firstseen::cli

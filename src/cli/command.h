@@ -1,0 +1,90 @@
+// What all subcommands share: the common options, opening the store, and how results, messages
+// and errors leave. Results go to standard output, everything else to standard error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ingest/row_reader.h"
+#include "store/embedded_store.h"
+#include "store/store.h"
+
+namespace firstseen::cli {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order in which they are explained
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+// What the command line says, for the one subcommand that was given.
+struct Session {
+  std::string command;  // "import"
+  std::string data;     // --data
+  std::string key_file;
+  std::string set;
+  bool json = false;
+  // Set by the subcommand's callback; returns the exit status.
+  std::function<absl::StatusOr<int>()> run;
+};
+
+// Adds subcommand `name` under `parent`. Its `footer` shows examples.
+CLI::App* AddCommand(CLI::App& parent, Session& session, const std::string& name,
+                     const std::string& description, const std::string& footer,
+                     std::function<absl::StatusOr<int>()> run);
+// --data DIR, --key-file FILE
+void AddDataOptions(CLI::App* command, Session& session);
+// Positional SET
+CLI::Option* AddSet(CLI::App* command, Session& session);
+// --json
+void AddJson(CLI::App* command, Session& session);
+
+EmbeddedStoreOptions StoreOptions(const Session& session);
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Session& session);
+
+// The same error, to be answered with exit status 2.
+absl::Status UsageError(const absl::Status& status);
+bool IsUsageError(const absl::Status& status);
+
+// One line on standard output.
+void PrintLine(std::string_view text);
+void PrintJson(const Json& json);
+// One line on standard error, after "firstseen COMMAND: ".
+void Note(const Session& session, std::string_view text);
+// Prints the error as the conventions say and returns the exit status.
+int Fail(const Session& session, const absl::Status& status);
+
+// How delimited rows look.
+struct FormatFlags {
+  std::string delimiter = "|";
+  std::string escape;
+  std::string encoding = "utf-8";
+};
+// --delimiter, --escape, --encoding
+void AddFormatOptions(CLI::App* command, FormatFlags* flags);
+absl::StatusOr<RowFormat> ParseFormat(const FormatFlags& flags);
+
+// The subcommands, one a file.
+void RegisterInit(CLI::App& app, Session& session);
+void RegisterCreate(CLI::App& app, Session& session);
+void RegisterImport(CLI::App& app, Session& session);
+void RegisterClaim(CLI::App& app, Session& session);
+void RegisterCheck(CLI::App& app, Session& session);
+void RegisterRemove(CLI::App& app, Session& session);
+void RegisterSettle(CLI::App& app, Session& session);
+void RegisterStats(CLI::App& app, Session& session);
+void RegisterDrop(CLI::App& app, Session& session);
+void RegisterReopen(CLI::App& app, Session& session);
+void RegisterSnapshot(CLI::App& app, Session& session);
+void RegisterRepair(CLI::App& app, Session& session);
+void RegisterGenerate(CLI::App& app, Session& session);
+void RegisterBill(CLI::App& app, Session& session);
+void RegisterVersion(CLI::App& app, Session& session);
+
+}  // namespace firstseen::cli
