@@ -5,8 +5,8 @@
 
 #include "billing/verify.h"
 #include "cli/bill.h"
+#include "cli/mapping.h"
 #include "cli/text.h"
-#include "engine/window.h"
 
 namespace firstseen::cli {
 namespace {
@@ -14,8 +14,7 @@ namespace {
 struct Flags {
   ConfigFlags config;
   VerifyOptions verify;
-  std::string window_of;
-  FormatFlags format;
+  MappingFlags mapping;
 };
 
 std::vector<std::pair<const char*, const VerifyFinding*>> Findings(const VerifyReport& report) {
@@ -70,22 +69,23 @@ void PrintText(const VerifyReport& report) {
   PrintLine(report.ok() ? "verified" : "NOT VERIFIED");
 }
 
+// The set that the history belongs to.
+const SetConfig* HistorySet(const VerifyOptions& options, const BillingConfig& config) {
+  const bool only = options.history_set.empty() && config.sets.size() == 1;
+  return only ? config.sets.data() : config.FindSet(options.history_set);
+}
+
 absl::StatusOr<VerifyOptions> Options(const Flags& flags, const BillingConfig& config) {
   VerifyOptions options = flags.verify;
-  ASSIGN_OR_RETURN(const RowFormat format, ParseFormat(flags.format));
-  options.delimiter = format.delimiter;
-  options.escape = format.escape;
-  options.encoding = flags.format.encoding;
-  if (flags.window_of.empty()) return options;
-  const SetConfig* set = options.history_set.empty() && config.sets.size() == 1
-                             ? config.sets.data()
-                             : config.FindSet(options.history_set);
+  if (options.history.empty()) return options;
+  const SetConfig* set = HistorySet(options, config);
   if (set == nullptr) {
-    return UsageError(InvalidArgument("--window-of needs --history-set NAME, one of [[sets]]"));
+    return UsageError(
+        InvalidArgument("name the history's set with --history-set; it must be one "
+                        "of [[sets]] in {}",
+                        config.path));
   }
-  const absl::StatusOr<WindowId> window = ParseWindow(set->options.window, flags.window_of);
-  if (!window.ok()) return UsageError(window.status());
-  options.window_of = *window;
+  ASSIGN_OR_RETURN(options.history_mapping, ParseMapping(flags.mapping, set->options.window));
   return options;
 }
 
@@ -122,16 +122,7 @@ void RegisterBillVerify(CLI::App& bill, Session& session) {
       ->type_name("PATH");
   command->add_option("--history-set", verify.history_set, "Into which set, when there are several")
       ->type_name("SET");
-  command->add_option("--columns", verify.columns, "Columns of the history files")
-      ->type_name("NAME,...")
-      ->delimiter(',');
-  command->add_option("--window-of", flags->window_of, "Window of the whole history")
-      ->type_name("WINDOW");
-  command->add_option("--time-column", verify.time_column, "Column that decides the window")
-      ->type_name("NAME");
-  command->add_option("--token-column", verify.token_column, "Column of the transaction's serial")
-      ->type_name("NAME");
-  AddFormatOptions(command, &flags->format);
+  AddMappingOptions(command, &flags->mapping);
   command
       ->add_option("--transactions", verify.transactions,
                    "Transactions from elsewhere, instead of the done/ directory")

@@ -7,74 +7,90 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/status.h"
-#include "base/time_text.h"
-#include "ingest/decode.h"
+#include "ingest/row_mapper.h"
 
 namespace firstseen {
 namespace {
 
 constexpr size_t kBatchRows = 4'096;
 
+// In the columns of the input, and in reasons.
+constexpr std::string_view kTokenColumn = "(token)";
+constexpr std::string_view kTimeColumn = "(time)";
+
+// The columns that the command's rows have.
+MappingOptions Mapping(const AnswerRowsOptions& options, const SetOptions& set) {
+  MappingOptions mapping;
+  mapping.format = options.format;
+  if (options.command == RowCommand::kClaim) {
+    mapping.token_column = kTokenColumn;
+    mapping.columns.emplace_back(kTokenColumn);
+  }
+  mapping.columns.emplace_back(kTimeColumn);
+  if (set.window != WindowKind::kNone) mapping.time_column = kTimeColumn;
+  for (const FieldOptions& field : set.fields) mapping.columns.push_back(field.name);
+  return mapping;
+}
+
+std::string Text(const RejectReason& reason) {
+  std::string text = reason.field.empty() ? reason.reason : reason.field + ": " + reason.reason;
+  if (!reason.remedy.empty()) text += "; " + reason.remedy;
+  return text;
+}
+
 class Answerer {
  public:
-  Answerer(Store* store, const AnswerRowsOptions& options, SetOptions set, absl::TimeZone zone,
-           RowParser parser, TakeAnswers take)
+  // `mapper` of the set for all commands but settle, which takes `parser`.
+  Answerer(Store* store, const AnswerRowsOptions& options, RowMapper mapper, RowParser parser,
+           TakeAnswers take)
       : store_(store),
         options_(options),
-        set_(std::move(set)),
-        zone_(zone),
+        mapper_(std::move(mapper)),
         parser_(std::move(parser)),
         take_(take),
-        has_token_(options.command == RowCommand::kClaim || options.command == RowCommand::kSettle),
-        has_member_(options.command != RowCommand::kSettle),
-        columns_((has_token_ ? 1 : 0) + (has_member_ ? 1 + set_.fields.size() : 0)),
-        views_(kBatchRows * columns_),
-        fields_(columns_ + 1) {}
+        views_(kBatchRows * mapper_.field_count()) {}
 
-  absl::Status AnswerBlock(const Block& block);
+  absl::Status AnswerBlock(const LineBlock& block);
   // For a line that is longer than any row may be.
   absl::Status RejectLong(uint64_t line);
   const AnswerRowsTotals& totals() const { return totals_; }
 
  private:
-  absl::Status ReadRow(const Line& line);
-  absl::Status ReadTime(std::string_view text, MemberRequest* request) const;
+  RowKind ReadRow(const Line& line, RejectReason* reason);
+  RowKind ReadToken(const Line& line, RejectReason* reason);
   absl::Status AnswerBatch();
   absl::Status Ask();
   RowVerdict VerdictOf(Verdict verdict) const;
 
   Store* store_;
   const AnswerRowsOptions& options_;
-  SetOptions set_;
-  absl::TimeZone zone_;
+  RowMapper mapper_;
   RowParser parser_;
   TakeAnswers take_;
-  bool has_token_;
-  bool has_member_;
-  size_t columns_;
   // The batch: answers_ of all rows; requests_[i] or tokens_[i] is about answers_[asked_[i]].
   std::vector<RowAnswer> answers_;
   std::vector<size_t> asked_;
   std::vector<MemberRequest> requests_;
   std::vector<MemberResult> results_;
   std::vector<std::string_view> tokens_;
-  std::vector<std::string_view> views_;  // columns_ for each row
-  std::vector<Field> fields_;            // of one row
+  std::vector<std::string_view> views_;  // the fields of requests_
   AnswerRowsTotals totals_;
 };
 
-absl::Status Answerer::AnswerBlock(const Block& block) {
+absl::Status Answerer::AnswerBlock(const LineBlock& block) {
+  const bool settle = options_.command == RowCommand::kSettle;
   LineCursor cursor(block);
   Line line;
+  RejectReason reason;
   while (cursor.Next(&line)) {
-    if (parser_.IsBlank(line.text)) continue;
-    const absl::Status read = ReadRow(line);
+    const RowKind kind = settle ? ReadToken(line, &reason) : ReadRow(line, &reason);
+    if (kind == RowKind::kBlank) continue;
+    if (kind == RowKind::kRow) asked_.push_back(answers_.size());
     RowAnswer& answer = answers_.emplace_back();
     answer.line = line.number;
-    if (!read.ok()) answer.reason = Message(read);
+    if (kind == RowKind::kRejected) answer.reason = Text(reason);
     if (answers_.size() == kBatchRows) RETURN_IF_ERROR(AnswerBatch());
   }
   return AnswerBatch();
@@ -87,50 +103,34 @@ absl::Status Answerer::RejectLong(uint64_t line) {
   return AnswerBatch();
 }
 
-// On success the row is the last one asked about, and will be the next one answered.
-absl::Status Answerer::ReadRow(const Line& line) {
-  if (line.too_long) {
-    return InvalidArgument("the line is longer than {} bytes", kLineBytesMax);
-  }
-  ASSIGN_OR_RETURN(const size_t count, parser_.Parse(line.text, fields_));
-  if (count != columns_) return InvalidArgument("{} fields instead of {}", count, columns_);
-  std::string_view* const row = &views_[asked_.size() * columns_];
-  for (size_t i = 0; i < columns_; ++i) {
-    row[i] = fields_[i].text;
-    const bool is_time = has_member_ && i == (has_token_ ? 1 : 0);
-    if (is_time && set_.window == WindowKind::kNone) continue;
-    if (fields_[i].null || row[i].empty()) {
-      return InvalidArgument("field {} is {}", i + 1, fields_[i].null ? "null" : "empty");
-    }
-  }
-  if (!has_member_) {
-    tokens_.push_back(row[0]);
-    asked_.push_back(answers_.size());
-    return absl::OkStatus();
-  }
+RowKind Answerer::ReadRow(const Line& line, RejectReason* reason) {
+  std::string_view* const fields = &views_[requests_.size() * mapper_.field_count()];
   MemberRequest request;
-  size_t next = 0;
-  if (has_token_) request.token = row[next++];
-  RETURN_IF_ERROR(ReadTime(row[next++], &request));
-  request.fields = {row + next, set_.fields.size()};
-  for (size_t i = 0; i < set_.fields.size(); ++i) {
-    if (set_.fields[i].normalise != kOpaque && !IsValidUtf8(request.fields[i])) {
-      return InvalidArgument("field {} ({}) is not valid text; is --encoding right?", next + i + 1,
-                             set_.fields[i].name);
-    }
-  }
+  WindowId window = 0;
+  const RowKind kind = mapper_.Map(line, fields, &window, &request.token, reason);
+  if (kind != RowKind::kRow) return kind;
+  request.fields = {fields, mapper_.field_count()};
+  request.window = window;
   requests_.push_back(request);
-  asked_.push_back(answers_.size());
-  return absl::OkStatus();
+  return kind;
 }
 
-absl::Status Answerer::ReadTime(std::string_view text, MemberRequest* request) const {
-  if (set_.window == WindowKind::kNone && text.empty()) {
-    request->window = 0;
-    return absl::OkStatus();
+RowKind Answerer::ReadToken(const Line& line, RejectReason* reason) {
+  if (parser_.IsBlank(line.text)) return RowKind::kBlank;
+  Field token;
+  const absl::StatusOr<size_t> count = parser_.Parse(line.text, {&token, 1});
+  *reason = {.field = {}, .reason = {}, .remedy = "write one token a line"};
+  if (!count.ok()) {
+    reason->reason = Message(count.status());
+  } else if (line.too_long || *count != 1) {
+    reason->reason = line.too_long ? "the line is too long" : fmt::format("{} fields", *count);
+  } else if (token.null || token.text.empty()) {
+    reason->reason = "the token is null or empty";
+  } else {
+    tokens_.push_back(token.text);
+    return RowKind::kRow;
   }
-  ASSIGN_OR_RETURN(request->time, ParseEventTime(text, zone_));
-  return absl::OkStatus();
+  return RowKind::kRejected;
 }
 
 absl::Status Answerer::AnswerBatch() {
@@ -145,6 +145,7 @@ absl::Status Answerer::AnswerBatch() {
   asked_.clear();
   requests_.clear();
   tokens_.clear();
+  mapper_.Reset();
   parser_.Reset();
   return absl::OkStatus();
 }
@@ -206,38 +207,32 @@ std::string_view RowVerdictName(RowVerdict verdict) {
 
 absl::StatusOr<AnswerRowsTotals> AnswerRows(Store* store, const AnswerRowsOptions& options,
                                             ReadRows read, TakeAnswers take) {
-  ASSIGN_OR_RETURN(SetOptions set, store->Options(options.set));
-  ASSIGN_OR_RETURN(const absl::TimeZone zone, LoadTimeZone(set.time_zone));
+  ASSIGN_OR_RETURN(const SetOptions set, store->Options(options.set));
+  ASSIGN_OR_RETURN(RowMapper mapper, RowMapper::Create(set, Mapping(options, set), InputFile()));
   ASSIGN_OR_RETURN(RowParser parser, RowParser::Create(options.format));
-  Answerer answerer(store, options, std::move(set), zone, std::move(parser), take);
+  Answerer answerer(store, options, std::move(mapper), std::move(parser), take);
   const auto buffer = std::make_unique<char[]>(kBlockBytes);
   size_t used = 0;  // bytes of lines that are not whole yet
-  Block block;
+  LineBlock block;
   bool skipping = false;  // the rest of a line that is too long
   while (true) {
     ASSIGN_OR_RETURN(const size_t got, read(buffer.get() + used, kBlockBytes - used));
     used += got;
-    const bool end = got == 0;
-    const void* newline = memrchr(buffer.get(), '\n', used);
-    const size_t whole = end ? used
-                         : newline == nullptr
-                             ? 0
-                             : static_cast<const char*>(newline) - buffer.get() + 1;
-    std::string_view lines(buffer.get(), whole);
+    std::string_view lines(buffer.get(), used);
+    // At the end of the input the last line is whole without a line end.
+    if (got > 0) lines = lines.substr(0, lines.rfind('\n') + 1);
+    const size_t whole = lines.size();
     if (skipping && whole > 0) {
-      const size_t rest = std::min(lines.find('\n'), whole - 1) + 1;
-      lines.remove_prefix(rest);
-      block.offset += rest;
+      lines.remove_prefix(std::min(lines.find('\n'), whole - 1) + 1);
+      block.offset += whole - lines.size();
       ++block.line;
       skipping = false;
     }
-    if (!lines.empty()) {
-      block.bytes = lines;
-      RETURN_IF_ERROR(answerer.AnswerBlock(block));
-      block.offset += lines.size();
-      block.line += static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
-    }
-    if (end) return answerer.totals();
+    block.bytes = lines;
+    RETURN_IF_ERROR(answerer.AnswerBlock(block));
+    if (got == 0) return answerer.totals();
+    block.offset += lines.size();
+    block.line += static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
     used -= whole;
     std::memmove(buffer.get(), buffer.get() + whole, used);
     if (used > kLineBytesMax) {

@@ -5,14 +5,14 @@
 //   claim          token, time, fields...
 //   check, remove  time, fields...
 //   settle         token
-// Blank lines are no rows and get no answer. A row that cannot be used (too few or too many
-// fields, null or empty ones, a bad time, text that is not in the encoding) is REJECTED and the
-// others go on. Where the set has but one window, the time may be empty.
+// Blank lines are no rows and get no answer. A row that cannot be used (see RowMapper) is REJECTED
+// and the others go on. Where the set has but one window, the time is not looked at.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"

@@ -1,0 +1,122 @@
+#include "ingest/import.h"
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "cli/mapping.h"
+#include "cli/text.h"
+
+namespace firstseen::cli {
+namespace {
+
+struct Flags {
+  ImportOptions import;
+  MappingFlags mapping;
+};
+
+// The only way from a signal handler into the program; lock-free.
+std::atomic<bool> stop_requested = false;
+
+void RequestStop(int) { stop_requested = true; }
+
+absl::StatusOr<ImportOptions> Options(const Session& session, const Flags& flags,
+                                      const SetOptions& set) {
+  ImportOptions options = flags.import;
+  options.set = session.set;
+  options.rejects_directory = session.data + "/rejects";
+  options.stop = &stop_requested;
+  ASSIGN_OR_RETURN(options.mapping, ParseMapping(flags.mapping, set.window));
+  return options;
+}
+
+void PrintReport(const Session& session, const ImportReport& report) {
+  if (session.json) {
+    PrintJson({{"rows", report.rows},
+               {"added", report.added},
+               {"duplicates", report.duplicates},
+               {"closed", report.closed},
+               {"rejected", report.rejected},
+               {"blank", report.blank},
+               {"files", report.files},
+               {"skipped_files", report.skipped_files},
+               {"resumed", report.resumed},
+               {"seconds", report.seconds},
+               {"rows_per_second", report.rows_per_second},
+               {"rejects", report.rejects},
+               {"notes", report.notes}});
+    return;
+  }
+  PrintLine(fmt::format("{} rows of {} files: {} added, {} duplicates, {} rejected",
+                        Grouped(report.rows), Grouped(report.files), Grouped(report.added),
+                        Grouped(report.duplicates), Grouped(report.rejected)));
+  if (report.closed > 0) {
+    PrintLine(fmt::format("{} rows of windows that were dropped", Grouped(report.closed)));
+  }
+  PrintLine(fmt::format("{:.1f} s, {} rows a second", report.seconds,
+                        Grouped(static_cast<uint64_t>(report.rows_per_second))));
+}
+
+absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(session));
+  ASSIGN_OR_RETURN(const SetOptions set, store->Options(session.set));
+  ASSIGN_OR_RETURN(ImportOptions options, Options(session, flags, set));
+  std::signal(SIGTERM, RequestStop);
+  std::signal(SIGINT, RequestStop);
+  ASSIGN_OR_RETURN(const ImportReport report, RunImport(store.get(), options));
+  RETURN_IF_ERROR(store->Close());
+  PrintReport(session, report);
+  for (const std::string& note : report.notes) Note(session, note);
+  if (report.rejected > 0) {
+    Note(session, fmt::format("{} rows were set aside in {}, reasons in {}.reasons; mend them and "
+                              "import that file",
+                              report.rejected, report.rejects, report.rejects));
+  }
+  return kDone;
+}
+
+constexpr char kFooter[] =
+    "PATH is a file, a directory as Hive or Spark writes it, or - for standard input. Hidden "
+    "files\n"
+    "are skipped, ds=... folders supply that column, .gz .zst .bz2 .deflate are decompressed.\n"
+    "Interrupted, the same command goes on where it was; run again, it adds nothing. Rows that\n"
+    "cannot be used go to the rejects file as they were, with the reasons in a second file; they\n"
+    "are no failure (exit status 0), a file that cannot be read is.\n"
+    "\n"
+    "Examples:\n"
+    "  firstseen import --data ./data kyc ./history --columns name,id_no --window-of 2023\n"
+    "  firstseen import --data ./data kyc ./export --columns name,id_no,biz_seq_no \\\n"
+    "      --time-column ds --accept-windows 2023,2024 --token-column biz_seq_no\n"
+    "  zcat old.gz | firstseen import --data ./data kyc - --columns name,id_no \\\n"
+    "      --window-of 2023 --delimiter tab --encoding gb18030 --rejects ./old.rejects";
+
+void AddOptions(CLI::App* command, Flags* flags) {
+  ImportOptions& import = flags->import;
+  command->add_option("path", import.paths, "Files, directories, or -")
+      ->type_name("PATH")
+      ->required();
+  AddMappingOptions(command, &flags->mapping)->required();
+  command
+      ->add_option("--rejects", import.rejects, "Where rejected rows go; default DIR/rejects/...")
+      ->type_name("FILE");
+  command->add_option("--jobs", import.jobs, "Threads; 0 = one for each core")
+      ->type_name("N")
+      ->check(CLI::Range(0, ImportOptions::kJobsMax).description(""))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void RegisterImport(CLI::App& app, Session& session) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = AddCommand(app, session, "import", "Import exported files into a set",
+                                 kFooter, [&session, flags] { return Run(session, *flags); });
+  AddSet(command, session)->required();
+  AddDataOptions(command, session);
+  AddOptions(command, flags.get());
+  AddJson(command, session);
+}
+
+}  // namespace firstseen::cli
