@@ -1,12 +1,13 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/human.h"
 #include "billing/verify.h"
 #include "cli/bill.h"
 #include "cli/mapping.h"
-#include "cli/text.h"
 
 namespace firstseen::cli {
 namespace {
@@ -58,11 +59,11 @@ void PrintReportJson(const VerifyReport& report) {
 
 void PrintText(const VerifyReport& report) {
   for (const auto& [name, count] : Counts(report)) {
-    PrintLine(fmt::format("{:<18} {:>14}", name, Grouped(count)));
+    PrintLine(fmt::format("{:<18} {:>14}", name, FormatCount(count)));
   }
   for (const auto& [name, finding] : Findings(report)) {
     if (finding->count == 0) continue;
-    PrintLine(fmt::format("{:<18} {:>14}", name, Grouped(finding->count)));
+    PrintLine(fmt::format("{:<18} {:>14}", name, FormatCount(finding->count)));
     for (const std::string& serial : finding->listed) PrintLine("  " + serial);
     if (finding->listed.size() < finding->count) PrintLine("  ...");
   }
@@ -91,8 +92,20 @@ absl::StatusOr<VerifyOptions> Options(const Flags& flags, const BillingConfig& c
 
 absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   ASSIGN_OR_RETURN(const BillingConfig config, LoadConfig(flags.config));
-  ASSIGN_OR_RETURN(const VerifyOptions options, Options(flags, config));
-  ASSIGN_OR_RETURN(const VerifyReport report, VerifyBills(config, options));
+  ASSIGN_OR_RETURN(VerifyOptions options, Options(flags, config));
+  std::optional<Progress> bar;  // of the phase
+  std::string phase_shown;
+  options.progress = [&](std::string_view phase, uint64_t rows) {
+    if (!bar.has_value() || phase != phase_shown) {
+      phase_shown = phase;
+      bar.emplace(Bar(session, phase_shown, "rows", 0));
+    }
+    bar->Update(rows, rows);
+  };
+  const absl::StatusOr<VerifyReport> verified = VerifyBills(config, options);
+  bar.reset();
+  RETURN_IF_ERROR(verified.status());
+  const VerifyReport& report = *verified;
   if (session.json) {
     PrintReportJson(report);
   } else {

@@ -81,6 +81,16 @@ void Note(const Session& session, std::string_view text) {
   Write(stderr, fmt::format("firstseen {}: {}", session.command, text));
 }
 
+Progress::Options Bar(const Session& session, const std::string& label, const std::string& unit,
+                      uint64_t total) {
+  Progress::Options options;
+  options.label = label;
+  options.unit = unit;
+  options.total = total;
+  options.shown = StderrIsTerminal() && !session.json;
+  return options;
+}
+
 int Fail(const Session& session, const absl::Status& status) {
   if (session.json) {
     PrintJson({{"error", Message(status)}, {"code", absl::StatusCodeToString(status.code())}});

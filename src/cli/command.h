@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/progress.h"
 #include "ingest/row_reader.h"
 #include "store/embedded_store.h"
 #include "store/store.h"
@@ -57,6 +58,10 @@ void PrintLine(std::string_view text);
 void PrintJson(const Json& json);
 // One line on standard error, after "firstseen COMMAND: ".
 void Note(const Session& session, std::string_view text);
+// A progress bar on standard error: drawn only on a terminal, and not beside --json. `total` 0 =
+// unknown.
+Progress::Options Bar(const Session& session, const std::string& label, const std::string& unit,
+                      uint64_t total);
 // Prints the error as the conventions say and returns the exit status.
 int Fail(const Session& session, const absl::Status& status);
 

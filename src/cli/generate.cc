@@ -2,9 +2,9 @@
 
 #include <memory>
 
+#include "base/human.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "cli/text.h"
 
 namespace firstseen::cli {
 namespace {
@@ -24,21 +24,24 @@ Json TotalsJson(const sample::GenerateOptions& options, const sample::GenerateTo
 }
 
 absl::StatusOr<int> Run(const Session& session, const sample::GenerateOptions& options) {
-  ASSIGN_OR_RETURN(const sample::GenerateTotals totals,
-                   sample::Generate(options, [](uint64_t, uint64_t) {}));
+  Progress bar(Bar(session, "writing", "rows", options.history_rows + options.transactions));
+  ASSIGN_OR_RETURN(
+      const sample::GenerateTotals totals,
+      sample::Generate(options, [&bar](uint64_t done, uint64_t) { bar.Update(done, done); }));
+  bar.Clear();
   if (session.json) {
     PrintJson(TotalsJson(options, totals));
     return kDone;
   }
   PrintLine(fmt::format("{}/history: {} rows of {} people, {} of the rows unreadable on purpose",
-                        options.out, Grouped(totals.history_rows), Grouped(totals.history_members),
-                        totals.history_rejected));
-  PrintLine(fmt::format("{}/gap: {} rows, {} new people", options.out, Grouped(totals.gap_rows),
-                        Grouped(totals.gap_new_members)));
+                        options.out, FormatCount(totals.history_rows),
+                        FormatCount(totals.history_members), totals.history_rejected));
+  PrintLine(fmt::format("{}/gap: {} rows, {} new people", options.out, FormatCount(totals.gap_rows),
+                        FormatCount(totals.gap_new_members)));
   PrintLine(fmt::format("{}/transactions: {} rows in {} files", options.out,
-                        Grouped(totals.transaction_rows), totals.transaction_files));
+                        FormatCount(totals.transaction_rows), totals.transaction_files));
   PrintLine(fmt::format("{}/truth.csv, truth.json: {} to bill, {} duplicates", options.out,
-                        Grouped(totals.billable), Grouped(totals.duplicates)));
+                        FormatCount(totals.billable), FormatCount(totals.duplicates)));
   return kDone;
 }
 

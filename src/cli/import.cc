@@ -3,11 +3,12 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/human.h"
 #include "base/status.h"
 #include "cli/mapping.h"
-#include "cli/text.h"
 
 namespace firstseen::cli {
 namespace {
@@ -50,13 +51,14 @@ void PrintReport(const Session& session, const ImportReport& report) {
     return;
   }
   PrintLine(fmt::format("{} rows of {} files: {} added, {} duplicates, {} rejected",
-                        Grouped(report.rows), Grouped(report.files), Grouped(report.added),
-                        Grouped(report.duplicates), Grouped(report.rejected)));
+                        FormatCount(report.rows), FormatCount(report.files),
+                        FormatCount(report.added), FormatCount(report.duplicates),
+                        FormatCount(report.rejected)));
   if (report.closed > 0) {
-    PrintLine(fmt::format("{} rows of windows that were dropped", Grouped(report.closed)));
+    PrintLine(fmt::format("{} rows of windows that were dropped", FormatCount(report.closed)));
   }
   PrintLine(fmt::format("{:.1f} s, {} rows a second", report.seconds,
-                        Grouped(static_cast<uint64_t>(report.rows_per_second))));
+                        FormatCount(static_cast<uint64_t>(report.rows_per_second))));
 }
 
 absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
@@ -65,7 +67,15 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   ASSIGN_OR_RETURN(ImportOptions options, Options(session, flags, set));
   std::signal(SIGTERM, RequestStop);
   std::signal(SIGINT, RequestStop);
-  ASSIGN_OR_RETURN(const ImportReport report, RunImport(store.get(), options));
+  std::optional<Progress> bar;
+  options.progress = [&](const ImportStatus& status) {
+    if (!bar.has_value()) bar.emplace(Bar(session, "importing", "rows", status.bytes_total));
+    bar->Update(status.bytes_done, status.rows);
+  };
+  const absl::StatusOr<ImportReport> imported = RunImport(store.get(), options);
+  bar.reset();
+  RETURN_IF_ERROR(imported.status());
+  const ImportReport& report = *imported;
   RETURN_IF_ERROR(store->Close());
   PrintReport(session, report);
   for (const std::string& note : report.notes) Note(session, note);

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "base/human.h"
 #include "base/status.h"
-#include "cli/text.h"
 #include "engine/window.h"
 #include "ingest/decompress.h"
 #include "ingest/source.h"
@@ -111,10 +111,10 @@ absl::StatusOr<AnswerRowsTotals> Answer(Store* store, const AnswerRowsOptions& o
 }
 
 void NoteTotals(const Session& session, const AnswerRowsTotals& totals) {
-  std::string text = fmt::format("{} rows", Grouped(totals.rows));
+  std::string text = fmt::format("{} rows", FormatCount(totals.rows));
   for (size_t i = 0; i < kRowVerdicts; ++i) {
     if (totals.verdicts[i] == 0) continue;
-    text += fmt::format(", {} {}", Grouped(totals.verdicts[i]),
+    text += fmt::format(", {} {}", FormatCount(totals.verdicts[i]),
                         RowVerdictName(static_cast<RowVerdict>(i)));
   }
   Note(session, text);

@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/human.h"
 #include "base/status.h"
 #include "base/time_text.h"
 #include "cli/command.h"
@@ -33,10 +34,7 @@ Json WindowJson(const StoreSetStats& set, const StoreWindowStats& window) {
           {"durability", DurabilityName(set.options.durability)}};
 }
 
-int64_t AgeSeconds(const StoreStats& stats) {
-  if (!stats.snapshot_time) return -1;
-  return absl::ToInt64Seconds(absl::Now() - *stats.snapshot_time);
-}
+double AgeSeconds(absl::Time time) { return absl::ToDoubleSeconds(absl::Now() - time); }
 
 Json StatsJson(const std::vector<StoreSetStats>& sets, const StoreStats& stats) {
   Json list = Json::array();
@@ -48,7 +46,7 @@ Json StatsJson(const std::vector<StoreSetStats>& sets, const StoreStats& stats) 
     }
     list.push_back(std::move(json));
   }
-  const auto age = stats.snapshot_time ? Json(AgeSeconds(stats)) : Json(nullptr);
+  const auto age = stats.snapshot_time ? Json(AgeSeconds(*stats.snapshot_time)) : Json(nullptr);
   return {{"sets", list},
           {"memory_bytes", stats.memory_bytes},
           {"owner_bytes", stats.owner_bytes},
@@ -72,20 +70,22 @@ void PrintText(const std::vector<StoreSetStats>& sets, const StoreStats& stats) 
         PrintLine(fmt::format("{:<16} {:<10} {:>14}", set.name, name, "dropped"));
         continue;
       }
-      PrintLine(fmt::format(kRow, set.name, name, Grouped(window.members), HumanBytes(window.bytes),
-                            fmt::format("{:.2f}", BytesPerMember(window)),
-                            HumanBytes(window.owner_bytes), set.options.bits,
-                            fmt::format("{:.2f}", window.load_factor),
-                            fmt::format("{:.1e}", window.false_duplicate_probability),
-                            DurabilityName(set.options.durability)));
+      PrintLine(fmt::format(
+          kRow, set.name, name, FormatCount(window.members), FormatBytes(window.bytes),
+          fmt::format("{:.2f}", BytesPerMember(window)), FormatBytes(window.owner_bytes),
+          set.options.bits, fmt::format("{:.2f}", window.load_factor),
+          fmt::format("{:.1e}", window.false_duplicate_probability),
+          DurabilityName(set.options.durability)));
     }
     if (set.windows.empty()) PrintLine(fmt::format("{:<16} (no members yet)", set.name));
   }
   if (sets.empty()) PrintLine("(no sets yet; next: firstseen create)");
-  PrintLine(fmt::format("memory {} and owners {}; log {}; snapshot {}, age {}",
-                        HumanBytes(stats.memory_bytes), HumanBytes(stats.owner_bytes),
-                        HumanBytes(stats.log_bytes), HumanBytes(stats.snapshot_bytes),
-                        HumanSeconds(AgeSeconds(stats))));
+  PrintLine(fmt::format("memory {}, owners {}, log {}, {}", FormatBytes(stats.memory_bytes),
+                        FormatBytes(stats.owner_bytes), FormatBytes(stats.log_bytes),
+                        stats.snapshot_time
+                            ? fmt::format("snapshot {}, {} old", FormatBytes(stats.snapshot_bytes),
+                                          FormatSeconds(AgeSeconds(*stats.snapshot_time)))
+                            : "no snapshot yet"));
 }
 
 absl::StatusOr<int> Run(const Session& session) {

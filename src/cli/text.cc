@@ -1,7 +1,6 @@
 #include "cli/text.h"
 
 #include "base/check.h"
-#include "fmt/format.h"
 #include "keys/normalise_spec.h"
 
 namespace firstseen::cli {
@@ -61,29 +60,6 @@ Json SetJson(std::string_view name, const SetOptions& options) {
           {"bits", options.bits},
           {"expected", options.expected},
           {"durability", DurabilityName(options.durability)}};
-}
-
-std::string Grouped(uint64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, " ");
-  return text;
-}
-
-std::string HumanBytes(uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes);
-  const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  for (value /= 1024; value >= 1024 && unit + 1 < std::size(units); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, units[unit]);
-}
-
-std::string HumanSeconds(int64_t seconds) {
-  if (seconds < 0) return "none";
-  if (seconds < 120) return fmt::format("{} s", seconds);
-  if (seconds < 7'200) return fmt::format("{} min", seconds / 60);
-  if (seconds < 172'800) return fmt::format("{} h", seconds / 3'600);
-  return fmt::format("{} d", seconds / 86'400);
 }
 
 }  // namespace firstseen::cli

@@ -1,7 +1,6 @@
-// Names and numbers as people and programs read them.
+// The options of a set as people and programs read them.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,12 +20,5 @@ std::string_view DurabilityName(Durability durability);
 
 // {"set": ..., "window": ..., "fields": [...], ...}
 Json SetJson(std::string_view name, const SetOptions& options);
-
-// "1 234 567"
-std::string Grouped(uint64_t number);
-// "10.5 MiB"; below 1 KiB "512 B".
-std::string HumanBytes(uint64_t bytes);
-// "3 s", "5 min", "2 h", "4 d"; "none" for a negative number, which stands for never.
-std::string HumanSeconds(int64_t seconds);
 
 }  // namespace firstseen::cli
