@@ -200,6 +200,25 @@ absl::Status Driver::Acknowledge(const absl::Status& status) {
   return absl::OkStatus();
 }
 
+absl::Status Driver::AcknowledgeIf(bool recorded, const absl::Status& status) {
+  return recorded ? Acknowledge(status) : status;
+}
+
+void Driver::AcknowledgeMembers(SetId set, const std::vector<ClaimRequest>& requests,
+                                const std::vector<uint64_t>& members) {
+  MutexLock lock(mutex_);
+  const Model last = candidates_.back();
+  std::erase_if(candidates_, [&](const Model& candidate) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      const WindowId window = requests[i].window;
+      if (candidate.Check(set, window, members[i]) != last.Check(set, window, members[i])) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
 absl::Status Driver::CreateSet(const std::string& name, const SetOptions& options) {
   Model model = Last();
   model.sets.push_back(name);
@@ -216,11 +235,14 @@ absl::Status Driver::Claim(SetId set, const std::vector<ClaimRequest>& requests,
     if (expected.back() == Verdict::kFirst) Push(model);
   }
   std::vector<ClaimResult> results(requests.size());
-  RETURN_IF_ERROR(Acknowledge(engine_->Claim(set, requests, results)));
+  const bool recorded =
+      std::find(expected.begin(), expected.end(), Verdict::kFirst) != expected.end();
+  RETURN_IF_ERROR(AcknowledgeIf(recorded, engine_->Claim(set, requests, results)));
   for (size_t i = 0; i < requests.size(); ++i) {
     RETURN_IF_ERROR(results[i].status);
     if (results[i].verdict != expected[i]) return Mismatch("claim");
   }
+  if (!recorded) AcknowledgeMembers(set, requests, members);
   return absl::OkStatus();
 }
 
@@ -234,7 +256,8 @@ absl::Status Driver::Remove(SetId set, WindowId window, uint64_t n, uint64_t own
   Push(model);
   const ClaimRequest request{window, Print(n), owner};
   ClaimResult result;
-  RETURN_IF_ERROR(Acknowledge(engine_->Remove(set, {&request, 1}, {&result, 1})));
+  RETURN_IF_ERROR(AcknowledgeIf(expected == Verdict::kDuplicate,
+                                engine_->Remove(set, {&request, 1}, {&result, 1})));
   return result.verdict == expected ? absl::OkStatus() : Mismatch("remove");
 }
 
@@ -242,8 +265,8 @@ absl::Status Driver::Check(SetId set, WindowId window, uint64_t n) {
   const Verdict expected = Last().Check(set, window, n);
   const ClaimRequest request{window, Print(n), 0};
   ClaimResult result;
-  // What a check finds is on disk, but other records before it may not be.
   RETURN_IF_ERROR(engine_->Check(set, {&request, 1}, {&result, 1}));
+  AcknowledgeMembers(set, {request}, {n});
   return result.verdict == expected ? absl::OkStatus() : Mismatch("check");
 }
 
@@ -268,22 +291,24 @@ absl::Status Driver::Settle(SetId set, uint64_t owner) {
     Push(model);
   }
   const absl::StatusOr<uint64_t> settled = engine_->Settle(set, {&owner, 1});
-  RETURN_IF_ERROR(Acknowledge(settled.status()));
+  RETURN_IF_ERROR(AcknowledgeIf(!claims.empty(), settled.status()));
   return *settled == claims.size() ? absl::OkStatus() : Mismatch("settle");
 }
 
 absl::Status Driver::Drop(SetId set, WindowId window) {
   Model model = Last();
-  model.windows[{set, window}] = {.closed = true, .members = {}};
+  Model::OneWindow& dropped = model.windows[{set, window}];
+  const bool recorded = !dropped.closed;
+  dropped = {.closed = true, .members = {}};
   Push(model);
-  return Acknowledge(engine_->Drop(set, window));
+  return AcknowledgeIf(recorded, engine_->Drop(set, window));
 }
 
 absl::Status Driver::Reopen(SetId set, WindowId window) {
   Model model = Last();
-  model.windows[{set, window}].closed = false;
+  const bool recorded = std::exchange(model.windows[{set, window}].closed, false);
   Push(model);
-  return Acknowledge(engine_->Reopen(set, window));
+  return AcknowledgeIf(recorded, engine_->Reopen(set, window));
 }
 
 absl::Status Driver::Import(SetId set, const std::string& source, const std::string& position,

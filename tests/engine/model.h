@@ -102,8 +102,13 @@ class Driver {
  private:
   Model Last() const;
   void Push(const Model& model);
-  // `status` is the engine's: when it is good, all steps so far are on disk.
+  // `status` is the engine's: when it is good, all steps so far are on disk. Not for answers that
+  // come without a record of their own: those rest on the records of their shard alone.
   absl::Status Acknowledge(const absl::Status& status);
+  absl::Status AcknowledgeIf(bool recorded, const absl::Status& status);
+  // An answer without a record: what it says of these members is on disk.
+  void AcknowledgeMembers(SetId set, const std::vector<ClaimRequest>& requests,
+                          const std::vector<uint64_t>& members);
 
   Engine* engine_;
   uint64_t imported_ = 0;
