@@ -38,11 +38,15 @@ struct Model {
   std::vector<std::string> sets;
   std::map<std::pair<SetId, WindowId>, OneWindow> windows;
   std::map<std::pair<SetId, std::string>, Engine::ImportProgress> imports;  // by source
+  // The owner whose claims in this set were being settled: any of them may be. 0 = none.
+  std::pair<SetId, uint64_t> settling;
 
   Verdict Claim(SetId set, WindowId window, uint64_t n, uint64_t owner);
   Verdict Remove(SetId set, WindowId window, uint64_t n, uint64_t owner);
   Verdict Check(SetId set, WindowId window, uint64_t n) const;
 
+  // Whether an engine in state `found` may be this one.
+  bool Allows(const Model& found) const;
   // Without windows that are as if they had never been.
   Model Normalised() const;
   std::string ToString() const;
