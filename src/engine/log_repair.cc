@@ -41,9 +41,18 @@ absl::Status BeginAbove(FileSystem* files, const std::string& directory, uint64_
 
 absl::StatusOr<std::vector<LogDamage>> RepairLog(FileSystem* files, const std::string& directory,
                                                  uint64_t after, uint64_t highest, bool apply) {
-  ASSIGN_OR_RETURN(const LogContents contents,
+  ASSIGN_OR_RETURN(LogContents contents,
                    ReadLog(files, directory, after,
                            [](uint64_t, std::string_view) { return absl::OkStatus(); }));
+  const bool loses = !contents.damages.empty() && contents.damages.back().loses_records;
+  if (!loses && contents.last_sequence < highest) {
+    contents.damages.push_back({.file = directory,
+                                .what = "the log ends before the last record that was known",
+                                .loses_records = true,
+                                .first_sequence = contents.last_sequence + 1,
+                                .last_sequence = highest});
+    contents.good_segments = contents.segments.size();
+  }
   if (!apply || contents.damages.empty()) return contents.damages;
   for (size_t i = 0; i < contents.good_segments; ++i) {
     const LogSegment& segment = contents.segments[i];

@@ -211,6 +211,18 @@ absl::StatusOr<Record> DecodeRecord(std::string_view bytes) {
   return record;
 }
 
+std::optional<SetId> SetOf(const Record& record) {
+  return std::visit(
+      [](const auto& one) -> std::optional<SetId> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(one)>, OpenTimeRecord>) {
+          return std::nullopt;
+        } else {
+          return one.set;
+        }
+      },
+      record);
+}
+
 void EncodeOptions(const SetOptions& options, ByteWriter* out) {
   out->Put(static_cast<uint8_t>(options.window));
   out->Put(static_cast<uint8_t>(options.member_encoding));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -76,6 +77,9 @@ std::string EncodeRecord(const Record& record, int bits);
 void EncodeAdded(const AddedRecord& record, int bits, std::string* out);
 // DataLoss when it is none of the above, to the last byte.
 absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
+
+// The set that the record is about.
+std::optional<SetId> SetOf(const Record& record);
 
 // A set's options as they stand in records and snapshots.
 void EncodeOptions(const SetOptions& options, ByteWriter* out);

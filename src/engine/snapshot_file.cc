@@ -80,8 +80,8 @@ absl::Status SnapshotWriter::Publish(const FooterSection& footer) {
   return files_->SyncDirectory(directory_);
 }
 
-absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Open(FileSystem* files,
-                                                                     const std::string& path) {
+absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::OpenDamaged(
+    FileSystem* files, const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<File> file, files->Open(path, OpenMode::kRead));
   auto reader = std::unique_ptr<SnapshotReader>(new SnapshotReader(std::move(file)));
   ASSIGN_OR_RETURN(reader->size_, reader->file_->Size());
@@ -89,26 +89,43 @@ absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Open(FileSystem*
   return reader;
 }
 
+absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Open(FileSystem* files,
+                                                                     const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<SnapshotReader> reader, OpenDamaged(files, path));
+  if (!reader->header_good_) return DataLoss("{}: the header is damaged", path);
+  return reader;
+}
+
+// Which of the two checksums is right when they differ, that in the file or that of the file's
+// bytes, only the sections can tell: they are seeded with it.
 absl::Status SnapshotReader::ReadHeader() {
-  const absl::StatusOr<std::string_view> bytes = Peek(kHeaderBytes);
-  if (!bytes.ok()) return bytes.status();
-  ByteReader in(*bytes);
+  if (size_ < kHeaderBytes) {
+    offset_ = size_;
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::string_view bytes, Peek(kHeaderBytes));
+  ByteReader in(bytes);
   const std::string_view magic = in.Bytes(kMagic.size());
   header_.after = in.Get<uint64_t>();
   header_.open_ms = in.Get<int64_t>();
   header_.created_ms = in.Get<int64_t>();
-  seed_ = Checksum(bytes->substr(0, kHeaderBytes - kChecksumBytes));
-  if (magic != kMagic || in.Get<uint64_t>() != seed_) {
-    return DataLoss("the header is damaged");
-  }
+  const uint64_t stored = in.Get<uint64_t>();
+  const uint64_t computed = Checksum(bytes.substr(0, kHeaderBytes - kChecksumBytes));
+  header_good_ = magic == kMagic && stored == computed;
+  seed_ = stored;
   offset_ = kHeaderBytes;
+  if (header_good_) return absl::OkStatus();
+  const absl::StatusOr<std::optional<Section>> first = Next();
+  if (!first.ok() || !first->has_value() || !(*first)->good) seed_ = computed;
+  offset_ = kHeaderBytes;
+  sections_ = 0;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string_view> SnapshotReader::Peek(uint64_t size) {
   if (size > size_ - offset_) return DataLoss("ends within a section");
-  const uint64_t skip = offset_ - buffer_offset_;
-  if (skip + size > buffer_.size()) {
+  const uint64_t skip = offset_ - buffer_offset_;  // wraps when the buffer is further on
+  if (offset_ < buffer_offset_ || skip + size > buffer_.size()) {
     buffer_.resize(std::min(std::max<uint64_t>(size, kBufferBytes), size_ - offset_));
     ASSIGN_OR_RETURN(const size_t got, file_->Read(offset_, buffer_.data(), buffer_.size()));
     if (got < buffer_.size()) return DataLoss("is shorter than its size");

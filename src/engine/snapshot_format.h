@@ -130,6 +130,9 @@ class SnapshotReader {
   // DataLoss when the header is damaged.
   static absl::StatusOr<std::unique_ptr<SnapshotReader>> Open(FileSystem* files,
                                                               const std::string& path);
+  // For repair: a damaged header is no error (see header_good), its content then means nothing.
+  static absl::StatusOr<std::unique_ptr<SnapshotReader>> OpenDamaged(FileSystem* files,
+                                                                     const std::string& path);
 
   struct Section {
     SectionType type = SectionType::kFooter;
@@ -138,7 +141,9 @@ class SnapshotReader {
     std::string payload;
   };
   const SnapshotHeader& header() const { return header_; }
+  bool header_good() const { return header_good_; }
   uint64_t size() const { return size_; }
+  uint64_t offset() const { return offset_; }  // of the section that Next reads
   // The next section, good or not; nullopt at the end of the file. DataLoss when the file ends
   // within a section.
   absl::StatusOr<std::optional<Section>> Next();
@@ -151,6 +156,7 @@ class SnapshotReader {
 
   const std::unique_ptr<File> file_;
   SnapshotHeader header_;
+  bool header_good_ = false;
   uint64_t size_ = 0;
   uint64_t offset_ = 0;  // of the next section
   std::string buffer_;
