@@ -405,10 +405,13 @@ absl::Status ImportRun::Finish() {
   RETURN_IF_ERROR(WriteRejects(options_.files, spools, reject_sources_, rejects_, keep_empty));
   RETURN_IF_ERROR(store_->ForgetImports(options_.set, Prefix()));
   RETURN_IF_ERROR(store_->ImportSync());
-  for (Stream& stream : streams_) {
-    for (Lane& lane : stream.lanes) RETURN_IF_ERROR(lane.spool.Remove());
-  }
   MutexLock lock(mutex_);
+  for (Stream& stream : streams_) {
+    for (Lane& lane : stream.lanes) {
+      const absl::Status removed = lane.spool.Remove();
+      if (!removed.ok()) report_.notes.push_back(std::string(Message(removed)));
+    }
+  }
   if (keep_empty || report_.rejected > 0) report_.rejects = rejects_;
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "base/time_text.h"
 #include "engine/window.h"
 #include "keys/member.h"
+#include "keys/normalise.h"
 
 namespace firstseen {
 
@@ -143,8 +144,21 @@ bool RowMapper::Take(const Source& source, std::string_view* text, RejectReason*
   return true;
 }
 
+// Whether nothing is left of any field after normalisation.
+bool RowMapper::IsEmptyMember(const std::string_view* fields) const {
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    // No normalisation takes away printable ASCII.
+    if (!fields[i].empty() && fields[i][0] > ' ' && fields[i][0] <= '~') return false;
+  }
+  std::string normalised;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    AppendNormalised(set_.fields[i].normalise, fields[i], &normalised);
+    if (!normalised.empty()) return false;
+  }
+  return true;
+}
+
 bool RowMapper::MapFields(std::string_view* fields, RejectReason* reason) const {
-  size_t bytes = 0;
   for (size_t i = 0; i < fields_.size(); ++i) {
     if (!Take(fields_[i], &fields[i], reason)) return false;
     if (fields[i].size() > MemberEncoder::kFieldBytesMax) {
@@ -153,9 +167,8 @@ bool RowMapper::MapFields(std::string_view* fields, RejectReason* reason) const 
                  "check the delimiter and the columns"};
       return false;
     }
-    bytes += fields[i].size();
   }
-  if (bytes > 0) return true;
+  if (!IsEmptyMember(fields)) return true;
   *reason = {fields_.front().name, "all fields of the member are empty",
              "fill them in: all such rows would be one member"};
   return false;

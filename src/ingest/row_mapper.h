@@ -11,7 +11,8 @@
 //     that the set normalises, the time and the token; an opaque field may hold any bytes;
 //   - it has another number of fields than there are columns;
 //   - a field of the member, the time or the token is null (\N), or the token is empty;
-//   - all fields of the member are empty, or one is over 64 KiB: no set would take it;
+//   - all fields of the member are empty (once normalised), or one is over 64 KiB: no set would
+//   take it;
 //   - its time cannot be read, or its window is not among those accepted.
 // Reasons name the field and the remedy, never the value.
 #pragma once
@@ -85,6 +86,7 @@ class RowMapper {
                                      const InputFile& file);
   Field Get(const Source& source) const;
   bool Take(const Source& source, std::string_view* text, RejectReason* reason) const;
+  bool IsEmptyMember(const std::string_view* fields) const;
   bool MapFields(std::string_view* fields, RejectReason* reason) const;
   bool MapWindow(WindowId* window, RejectReason* reason);
 

@@ -21,7 +21,7 @@ namespace firstseen {
 class InputDirectory {
  public:
   InputDirectory() {
-    std::string pattern = testing::TempDir() + "/firstseen_ingest_XXXXXX";
+    std::string pattern = std::filesystem::path(testing::TempDir()) / "firstseen_ingest_XXXXXX";
     FIRSTSEEN_CHECK(mkdtemp(pattern.data()) != nullptr);
     path_ = pattern;
   }

@@ -116,6 +116,7 @@ TEST_F(RowMapperTest, OddRowsAreRejectedWithTheirReason) {
   EXPECT_EQ(Rejected("a|b|c"), ": the row has 3 fields instead of 2");
   EXPECT_EQ(Rejected("a|\\N"), "id_no: the value is null");
   EXPECT_EQ(Rejected("|"), "name: all fields of the member are empty");
+  EXPECT_EQ(Rejected(" |\xe3\x80\x80"), "name: all fields of the member are empty");
   EXPECT_EQ(Rejected("\xd5\xc5|1"), "name: the value is not valid UTF-8");
   EXPECT_EQ(Rejected("a|" + std::string(MemberEncoder::kFieldBytesMax + 1, '1')),
             "id_no: the value has more than 65536 bytes");
@@ -135,7 +136,9 @@ TEST_F(RowMapperTest, WhatNoSetTakesIsRejectedHereForTheSameReason) {
   std::string member;
   const std::string longest(MemberEncoder::kFieldBytesMax, 'x');
   options_.window_of = 2023;
-  for (const std::string& name : {std::string(), std::string("a"), longest, longest + "x"}) {
+  for (const std::string& name :
+       {std::string(), std::string("a"), std::string(" \t"), std::string("\xe4\xb8\x80"),
+        std::string("\xe3\x80\x80"), std::string("\x7f"), longest, longest + "x"}) {
     const std::string_view fields[] = {name, ""};
     const bool taken = Map(name + "|").kind == RowKind::kRow;
     EXPECT_EQ(encoder.Encode(fields, &member).ok(), taken) << name.size();
