@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<KeyEntry>> ReadChecked(FileSystem* files, const std::
   std::string text(size, '\0');
   const Wipe wipe(&text);
   ASSIGN_OR_RETURN(const size_t read, file->Read(0, text.data(), text.size()));
-  auto entries = ParseKeyFile(std::string_view(text).substr(0, read));
+  auto entries = ParseKeyFile(std::string_view{text}.substr(0, read));
   if (!entries.ok()) {
     return FailedPrecondition("{}; mend that line or restore your backup of the file",
                               Message(entries.status()));

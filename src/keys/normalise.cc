@@ -117,7 +117,7 @@ bool AppendCharacters(uint32_t mask, std::string_view field, std::string* out) {
 // Trims what *out holds from `begin` on.
 void Trim(size_t begin, std::string* out) {
   constexpr std::string_view kSpace = "\xE3\x80\x80";
-  std::string_view text = std::string_view(*out).substr(begin);
+  std::string_view text = std::string_view{*out}.substr(begin);
   while (!text.empty()) {
     if (IsAsciiSpace(text.back())) {
       text.remove_suffix(1);
@@ -142,14 +142,14 @@ void Trim(size_t begin, std::string* out) {
 }
 
 void NormaliseId(uint32_t mask, size_t begin, std::string* out) {
-  const std::string_view id = std::string_view(*out).substr(begin);
+  const std::string_view id = std::string_view{*out}.substr(begin);
   if ((mask & kXCheckDigit) != 0 && id.size() == 18 && id[17] == 'x' &&
       AllDigits(id.substr(0, 17))) {
     out->back() = 'X';
   } else if ((mask & kId15To18) != 0 && id.size() == 15 && AllDigits(id) &&
              IsDate19(id.substr(6, 6))) {
     out->insert(begin + 6, "19");
-    out->push_back(IdCheckDigit(std::string_view(*out).substr(begin)));
+    out->push_back(IdCheckDigit(std::string_view{*out}.substr(begin)));
   }
 }
 

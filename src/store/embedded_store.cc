@@ -124,7 +124,7 @@ absl::Status InitEmbeddedStore(const EmbeddedStoreOptions& options) {
   ASSIGN_OR_RETURN(const bool has_key, options.files->Exists(KeyPath(options)));
   if (!has_key) {
     RETURN_IF_ERROR(RequireNoData(options));
-    const absl::Status created = CreateKeyFile(options.files, KeyPath(options));
+    absl::Status created = CreateKeyFile(options.files, KeyPath(options));
     // Somebody else's `init` at the same time is welcome to have made it.
     if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
   }

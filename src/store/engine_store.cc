@@ -33,8 +33,8 @@ class EngineStore : public Store {
     RETURN_IF_ERROR(ValidateSet(name, options));
     const absl::StatusOr<SetId> created = engine_->CreateSet(name, options);
     if (created.ok() || !absl::IsAlreadyExists(created.status())) return created.status();
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> set, Find(name));
-    const std::string difference = DescribeDifference(set->options, options);
+    ASSIGN_OR_RETURN(const SetOptions existing, Options(name));
+    const std::string difference = DescribeDifference(existing, options);
     if (difference.empty()) return absl::OkStatus();
     return AlreadyExists(
         "set {} exists and is different: {}; use it as it is or choose another "
@@ -43,8 +43,8 @@ class EngineStore : public Store {
   }
 
   absl::StatusOr<SetOptions> Options(std::string_view set) const override {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
-    return context->options;
+    ASSIGN_OR_RETURN(const SetId id, engine_->FindSet(set));
+    return engine_->Options(id);
   }
 
   std::vector<std::string> ListSets() const override { return engine_->ListSets(); }
@@ -64,7 +64,7 @@ class EngineStore : public Store {
 
   absl::StatusOr<uint64_t> Settle(std::string_view set,
                                   std::span<const std::string_view> tokens) override {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
+    ASSIGN_OR_RETURN(const SetId id, engine_->FindSet(set));
     uint64_t settled = 0;
     std::vector<uint64_t> owners;
     while (!tokens.empty()) {
@@ -77,7 +77,7 @@ class EngineStore : public Store {
           if (!token.empty()) owners.push_back(key.hasher.Owner(token));
         }
       }
-      ASSIGN_OR_RETURN(const uint64_t count, engine_->Settle(context->id, owners));
+      ASSIGN_OR_RETURN(const uint64_t count, engine_->Settle(id, owners));
       settled += count;
     }
     return settled;
@@ -93,27 +93,25 @@ class EngineStore : public Store {
 
   std::optional<ImportState> FindImport(std::string_view set,
                                         std::string_view source) const override {
-    const absl::StatusOr<std::shared_ptr<const SetContext>> context = Find(set);
-    if (!context.ok()) return std::nullopt;
-    const auto progress = engine_->FindImport((*context)->id, source);
+    const absl::StatusOr<SetId> id = engine_->FindSet(set);
+    if (!id.ok()) return std::nullopt;
+    const auto progress = engine_->FindImport(*id, source);
     if (!progress.has_value()) return std::nullopt;
     return ImportState{progress->position, Totals(progress->totals)};
   }
   absl::Status ForgetImports(std::string_view set, std::string_view prefix) override {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
-    return engine_->ForgetImports(context->id, prefix);
+    ASSIGN_OR_RETURN(const SetId id, engine_->FindSet(set));
+    return engine_->ForgetImports(id, prefix);
   }
   absl::Status ImportSync() override { return engine_->ImportSync(); }
 
   absl::Status Drop(std::string_view set, WindowId window) override {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
-    RETURN_IF_ERROR(ValidateWindow(context->options.window, window));
-    return engine_->Drop(context->id, window);
+    ASSIGN_OR_RETURN(const SetId id, FindWithWindow(set, window));
+    return engine_->Drop(id, window);
   }
   absl::Status Reopen(std::string_view set, WindowId window) override {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
-    RETURN_IF_ERROR(ValidateWindow(context->options.window, window));
-    return engine_->Reopen(context->id, window);
+    ASSIGN_OR_RETURN(const SetId id, FindWithWindow(set, window));
+    return engine_->Reopen(id, window);
   }
 
   absl::StatusOr<StoreSetStats> SetStats(std::string_view set) const override;
@@ -125,8 +123,16 @@ class EngineStore : public Store {
   using Operation = absl::Status (Engine::*)(SetId, std::span<const ClaimRequest>,
                                              std::span<ClaimResult>);
 
-  // NotFound when there is no such set. Sets are never removed, so what was found once stays true.
+  // What rows of a set need; NotFound when there is no such set. Sets are never removed, so what
+  // was found once stays true.
   absl::StatusOr<std::shared_ptr<const SetContext>> Find(std::string_view name) const;
+  // InvalidArgument when the set can have no such window.
+  absl::StatusOr<SetId> FindWithWindow(std::string_view name, WindowId window) const {
+    ASSIGN_OR_RETURN(const SetId id, engine_->FindSet(name));
+    ASSIGN_OR_RETURN(const SetOptions options, engine_->Options(id));
+    RETURN_IF_ERROR(ValidateWindow(options.window, window));
+    return id;
+  }
   absl::Status Run(std::string_view set, std::span<const MemberRequest> requests,
                    std::span<MemberResult> results, absl::Time latest_start, Operation operation);
   absl::Status RunChunk(const SetContext& set, RowResolver* resolver,
@@ -230,8 +236,8 @@ absl::StatusOr<ImportTotals> EngineStore::Import(std::string_view set, std::stri
 }
 
 absl::StatusOr<StoreSetStats> EngineStore::SetStats(std::string_view set) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
-  ASSIGN_OR_RETURN(firstseen::SetStats stats, engine_->Stats(context->id));
+  ASSIGN_OR_RETURN(const SetId id, engine_->FindSet(set));
+  ASSIGN_OR_RETURN(firstseen::SetStats stats, engine_->Stats(id));
   StoreSetStats result{std::move(stats.name), std::move(stats.options), {}};
   for (const WindowStats& window : stats.windows) {
     result.windows.push_back({.window = window.window,

@@ -210,6 +210,35 @@ TEST(EmbeddedStoreFaultTest, InitCanBeInterruptedAnywhere) {
   }
 }
 
+// Whatever operation of the first opening with a new key fails, the next one succeeds, and both
+// keys are known from then on.
+TEST(EmbeddedStoreFaultTest, ANewKeyCanBeTakenUpAfterAnyFault) {
+  for (uint64_t i = 1;; ++i) {
+    FaultyFileSystem disk;
+    EmbeddedStoreOptions options;
+    options.directory = "/data/store";
+    options.files = &disk;
+    options.log_segment_bytes = kSegmentBytes;
+    ASSERT_TRUE(InitEmbeddedStore(options).ok());
+    ASSERT_TRUE(OpenEmbeddedStore(options).ok());
+    const std::string one = disk.Content("/data/store/key");
+    disk.SetContent("/data/store/key",
+                    one + "key 2 ffeeddccbbaa99887766554433221100 from 2025-01-01\n");
+    disk.FailAt({.at = disk.operations() + i, .for_good = true});
+    const bool whole = OpenEmbeddedStore(options).ok();
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      SCOPED_TRACE(fmt::format("operation {}, seed {}", i, seed));
+      const auto after = disk.AfterPowerLoss(seed);
+      options.files = after.get();
+      EXPECT_TRUE(whole || OpenEmbeddedStore(options).ok());
+      after->SetContent("/data/store/key", one);
+      EXPECT_TRUE(absl::IsFailedPrecondition(OpenEmbeddedStore(options).status()));
+    }
+    if (whole) break;
+    ASSERT_LT(i, 100u);
+  }
+}
+
 TEST_F(EmbeddedStoreTest, OpeningNeedsADirectoryAndItsKey) {
   EXPECT_TRUE(absl::IsNotFound(OpenError()));
   EXPECT_THAT(std::string(Message(OpenError())), HasSubstr("firstseen init --data"));
