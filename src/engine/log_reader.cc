@@ -99,17 +99,19 @@ absl::StatusOr<std::vector<LogSegment>> ListSegments(FileSystem* files,
 
 class Reader {
  public:
-  Reader(FileSystem* files, const std::string& directory, uint64_t after, LogReplayFunction replay)
-      : files_(files), directory_(directory), after_(after), replay_(replay) {}
+  Reader(FileSystem* files, const std::string& directory, uint64_t after, LogReplayFunction replay,
+         uint64_t known_durable)
+      : files_(files), directory_(directory), after_(after), replay_(replay) {
+    contents_.last_sequence = after;
+    contents_.known_durable = std::max(after, known_durable);
+    contents_.highest_sequence = contents_.known_durable;
+  }
 
   absl::StatusOr<LogContents> Read() {
     ASSIGN_OR_RETURN(contents_.segments, ListSegments(files_, directory_));
-    contents_.last_sequence = after_;
-    contents_.highest_sequence = after_;
-    contents_.known_durable = after_;
     const std::vector<LogSegment>& segments = contents_.segments;
     if (segments.empty()) {
-      if (after_ > 0) Lost(directory_, 0, after_ + 1, "it holds no log segment");
+      if (contents_.known_durable > 0) Lost(directory_, 0, after_ + 1, "it holds no log segment");
       return std::move(contents_);
     }
     // Segments in front of this one hold nothing above `after`: whatever a removal left of them
@@ -261,8 +263,8 @@ class Reader {
 }  // namespace
 
 absl::StatusOr<LogContents> ReadLog(FileSystem* files, const std::string& directory, uint64_t after,
-                                    LogReplayFunction replay) {
-  return Reader(files, directory, after, replay).Read();
+                                    LogReplayFunction replay, uint64_t known_durable) {
+  return Reader(files, directory, after, replay, known_durable).Read();
 }
 
 std::string DescribeDamage(const LogDamage& damage) {

@@ -56,10 +56,10 @@ using LogReplayFunction =
     absl::FunctionRef<absl::Status(uint64_t sequence, std::string_view record)>;
 
 // Reads `directory`'s log from the segment that holds `after` + 1, replaying records above `after`
-// on the way. `after` itself counts as known durable. Errors: those of reading, and of `replay`;
-// damage is not an error here. Memory: one segment.
+// on the way. `after` counts as known durable, and so does `known_durable`. Errors: those of
+// reading, and of `replay`; damage is not an error here. Memory: one segment.
 absl::StatusOr<LogContents> ReadLog(FileSystem* files, const std::string& directory, uint64_t after,
-                                    LogReplayFunction replay);
+                                    LogReplayFunction replay, uint64_t known_durable = 0);
 
 // "FILE, offset N: what is wrong; what is lost".
 std::string DescribeDamage(const LogDamage& damage);

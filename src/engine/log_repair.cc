@@ -41,18 +41,10 @@ absl::Status BeginAbove(FileSystem* files, const std::string& directory, uint64_
 
 absl::StatusOr<std::vector<LogDamage>> RepairLog(FileSystem* files, const std::string& directory,
                                                  uint64_t after, uint64_t highest, bool apply) {
-  ASSIGN_OR_RETURN(LogContents contents,
-                   ReadLog(files, directory, after,
-                           [](uint64_t, std::string_view) { return absl::OkStatus(); }));
-  const bool loses = !contents.damages.empty() && contents.damages.back().loses_records;
-  if (!loses && contents.last_sequence < highest) {
-    contents.damages.push_back({.file = directory,
-                                .what = "the log ends before the last record that was known",
-                                .loses_records = true,
-                                .first_sequence = contents.last_sequence + 1,
-                                .last_sequence = highest});
-    contents.good_segments = contents.segments.size();
-  }
+  ASSIGN_OR_RETURN(const LogContents contents,
+                   ReadLog(
+                       files, directory, after,
+                       [](uint64_t, std::string_view) { return absl::OkStatus(); }, highest));
   if (!apply || contents.damages.empty()) return contents.damages;
   for (size_t i = 0; i < contents.good_segments; ++i) {
     const LogSegment& segment = contents.segments[i];
@@ -62,7 +54,7 @@ absl::StatusOr<std::vector<LogDamage>> RepairLog(FileSystem* files, const std::s
   // Until the last segment that is given up is gone, the log still counts as damaged, and a second
   // repair does the rest. Bad bytes behind the last good record of a segment that has a successor
   // are never looked at.
-  const uint64_t begin = std::max(contents.highest_sequence, highest);
+  const uint64_t begin = contents.highest_sequence;
   RETURN_IF_ERROR(BeginAbove(files, directory, contents.last_sequence, begin));
   for (size_t i = contents.segments.size(); i > contents.good_segments; --i) {
     const LogSegment& segment = contents.segments[i - 1];

@@ -233,19 +233,33 @@ TEST(LogRepairTest, ALogWithoutDamageIsLeftAlone) {
 
 TEST(LogRepairTest, GoesOnAboveEveryNumberSeenInTheLogAndElsewhere) {
   const std::unique_ptr<Disk> whole = MakeLog(true);
+  const std::vector<std::string> paths = Segments(whole.get());
   for (const uint64_t highest : {0, 3, 1000}) {
     auto disk = whole->AfterPowerLoss(1);
-    std::string content = disk->Content(Segments(disk.get()).front());
+    std::string content = disk->Content(paths.front());
     content[kSegmentHeaderBytes] ^= 1;
-    disk->SetContent(Segments(disk.get()).front(), content);
+    disk->SetContent(paths.front(), content);
     const auto damages = RepairLog(disk.get(), kDirectory, 0, highest, true).value();
     ASSERT_THAT(damages, SizeIs(1));
     EXPECT_EQ(damages[0].first_sequence, 1u);
-    EXPECT_EQ(damages[0].last_sequence, kRecords);
+    EXPECT_EQ(damages[0].last_sequence, std::max(highest, kRecords));
     Opened opened = OpenLog(disk.get());
     ASSERT_TRUE(opened.status.ok()) << opened.status;
     EXPECT_EQ(opened.log->Append("next"), std::max(highest, kRecords) + 1);
   }
+}
+
+TEST(LogRepairTest, ALogThatEndsBelowWhatASnapshotHoldsGoesOnAboveIt) {
+  auto disk = MakeLog(true);
+  EXPECT_THAT(RepairLog(disk.get(), kDirectory, 0, kRecords, false).value(), IsEmpty());
+  const auto damages = RepairLog(disk.get(), kDirectory, 0, kRecords + 5, true).value();
+  ASSERT_THAT(damages, SizeIs(1));
+  EXPECT_EQ(damages[0].first_sequence, kRecords + 1);
+  EXPECT_EQ(damages[0].last_sequence, kRecords + 5);
+  Opened opened = OpenLog(disk.get());
+  ASSERT_TRUE(opened.status.ok()) << opened.status;
+  EXPECT_THAT(opened.records, SizeIs(kRecords));
+  EXPECT_EQ(opened.log->Append("next"), kRecords + 6);
 }
 
 TEST(LogRepairTest, MayBeInterruptedAnywhereAndRunAgain) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "support/faulty_file_system.h"
 
 namespace firstseen {
 namespace {
@@ -100,18 +101,18 @@ TEST_F(LogTest, SegmentWithoutRecordsGivesWayToALargerOne) {
 }
 
 TEST_F(LogTest, ReplayBeginsBehindTheGivenNumber) {
-  options_.segment_bytes = 512;
+  options_.segment_bytes = 256;
   {
     auto log = Open().value();
-    for (uint64_t i = 1; i <= 100; ++i) {
+    for (uint64_t i = 1; i <= 20; ++i) {
       log->Append(Record(i));
       ASSERT_TRUE(log->WaitDurable(i).ok());
     }
   }
-  for (uint64_t after = 0; after <= 100; ++after) {
+  for (uint64_t after = 0; after <= 20; ++after) {
     auto log = Open(after).value();
-    ASSERT_EQ(replayed_.size(), 100 - after);
-    if (after < 100) {
+    ASSERT_EQ(replayed_.size(), 20 - after);
+    if (after < 20) {
       EXPECT_EQ(replayed_.front(), Record(after + 1));
     }
   }
@@ -173,6 +174,28 @@ TEST_F(LogTest, RecordsNobodyWaitsForReachTheDiskWithinTheInterval) {
   const uint64_t sequence = log->Append("record");
   log->Nudge();
   while (log->durable() < sequence) std::this_thread::yield();
+}
+
+// What an idle log says of itself on disk: damage to its last record is noticed without a close.
+TEST_F(LogTest, IdleLogMarksItsLastRecordAsDurable) {
+  FaultyFileSystem disk({options_.directory});
+  options_.files = &disk;
+  options_.interval_ms = 10;
+  auto log = Open().value();
+  log->Append("the record");
+  ASSERT_TRUE(log->WaitDurable(1).ok());
+  const std::string path = options_.directory + "/00000000000000000001.log";
+  const auto marked = [&] {
+    auto killed = disk.AfterProcessCrash();
+    std::string content = killed->Content(path);
+    content[content.find("the record")] ^= 1;
+    killed->SetContent(path, content);
+    const auto ignore = [](uint64_t, std::string_view) { return absl::OkStatus(); };
+    const auto reopened =
+        Log::Open({.files = killed.get(), .directory = options_.directory}, 0, ignore);
+    return reopened.status().code() == absl::StatusCode::kDataLoss;
+  };
+  while (!marked()) std::this_thread::yield();
 }
 
 TEST_F(LogTest, QueueLimitHoldsWritersBackAndLetsThemGoOn) {
