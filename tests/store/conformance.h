@@ -40,6 +40,30 @@ struct Row {
 
 SetOptions YearOfNamesAndIds();
 
+inline constexpr char kId[] = "33010219200403064X";
+inline constexpr char kOtherId[] = "110105194912310021";
+
+inline Row In(WindowId window, std::string name, std::string id, std::string token = "") {
+  return {{std::move(name), std::move(id)}, "", window, std::move(token)};
+}
+inline Row At(std::string time, std::string name, std::string id, std::string token = "") {
+  return {{std::move(name), std::move(id)}, std::move(time), std::nullopt, std::move(token)};
+}
+
+inline std::vector<Verdict> Verdicts(const std::vector<MemberResult>& results) {
+  std::vector<Verdict> verdicts;
+  for (const MemberResult& result : results) {
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    verdicts.push_back(result.verdict);
+  }
+  return verdicts;
+}
+
+inline constexpr Verdict kFirst = Verdict::kFirst;
+inline constexpr Verdict kDuplicate = Verdict::kDuplicate;
+inline constexpr Verdict kRepeat = Verdict::kRepeat;
+inline constexpr Verdict kClosed = Verdict::kClosed;
+
 class StoreConformanceTest : public testing::TestWithParam<StoreKind> {
  protected:
   void SetUp() override;

@@ -20,7 +20,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 constexpr uint64_t kSegmentBytes = 1 << 20;
 
