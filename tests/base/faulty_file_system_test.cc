@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "support/faulty_inode.h"
 
 namespace firstseen {
 namespace {
@@ -17,7 +18,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 using Disk = FaultyFileSystem;
-constexpr size_t kSector = Disk::kSectorBytes;
+constexpr size_t kSector = kSectorBytes;
 constexpr uint64_t kSeeds = 200;
 
 std::unique_ptr<File> Create(FileSystem* disk, const std::string& path, std::string_view content) {

@@ -40,8 +40,6 @@ namespace firstseen {
 
 class FaultyFileSystem : public FileSystem {
  public:
-  static constexpr size_t kSectorBytes = 512;
-
   enum class Operation {
     kCreate,  // Open with kCreate (an existing file is emptied) or kCreateNew
     kWrite,
