@@ -1,5 +1,6 @@
 // Imports: a batch is one record, applied with all the shards it touches locked.
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,13 @@ std::vector<Group> GroupRows(const ImportBatch& batch, int bits) {
 
 // Adds what is new and lists it; false when memory ran out on the way.
 bool AddRows(const Group& group, ImportBatchRecord::Window* added) {
-  for (size_t i = 0; i < group.prints.size(); ++i) {
+  constexpr size_t kAhead = 32;
+  const std::span<const Fingerprint> prints = group.prints;
+  for (size_t i = 0; i < prints.size(); ++i) {
+    // Looks at no more than addresses, which need no lock.
+    if (i % kAhead == 0) {
+      group.window->members->Prefetch(prints.subspan(i, std::min(kAhead, prints.size() - i)));
+    }
     const AddOutcome outcome = group.shard->Add(group.prints[i]);
     if (outcome == AddOutcome::kNoMemory) return false;
     if (outcome == AddOutcome::kPresent) continue;

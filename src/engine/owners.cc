@@ -125,7 +125,7 @@ class OwnerTable::Stripe {
   void Clear() {
     by_print_ = PrintIndex(0, PrintHash{this}, PrintEqual{this});
     by_owner_ = OwnerIndex(0, OwnerHash{this}, OwnerEqual{this});
-    entries_ = {};
+    std::vector<Entry>().swap(entries_);  // assigning {} would keep the memory
     free_ = kNil;
   }
 

@@ -34,32 +34,37 @@ absl::StatusOr<Window*> Replayer::FindWindow(SetId id, WindowId window_id,
   return window;
 }
 
+// Nobody else is at work yet, so nothing has to be locked for longer than one look.
 absl::Status Replayer::AddMembers(Window* window, std::span<const Fingerprint> ascending,
                                   std::span<const uint64_t> owners, uint64_t sequence) {
-  bool memory = true;
-  window->members->WithShards(ascending, [&](ExactSet::LockedShard& shard) {
-    // All stamps are read before the first is set: several members may be in one shard.
-    fresh_.clear();
-    for (const Fingerprint& print : ascending) fresh_.push_back(sequence > shard.stamp(print));
-    for (size_t i = 0; i < ascending.size() && memory; ++i) {
-      if (!fresh_[i]) continue;
-      memory = AddMember(window, shard, ascending[i], owners.empty() ? 0 : owners[i], sequence);
-    }
-  });
-  return memory ? absl::OkStatus() : ResourceExhausted("memory_bytes_max is reached; raise it");
-}
-
-bool Replayer::AddMember(Window* window, ExactSet::LockedShard& shard, const Fingerprint& print,
-                         uint64_t owner, uint64_t sequence) {
-  if (shard.Add(print) == AddOutcome::kNoMemory) return false;
-  shard.set_stamp(print, sequence);
-  if (owner != 0) {
-    if (window->owners == nullptr) window->owners = state_->NewOwners();
-    window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
-  } else if (window->owners != nullptr) {
-    window->owners->Erase(print);  // the snapshot may know a later claim's owner
+  // All stamps are read before the first is set: several members may be in one shard.
+  fresh_.clear();
+  for (size_t i = 0; i < ascending.size(); ++i) {
+    window->members->WithShard(ascending[i], [&](ExactSet::LockedShard& shard) {
+      if (sequence > shard.stamp(ascending[i])) fresh_.push_back(ascending[i]);
+    });
   }
-  return true;
+  outcomes_.resize(fresh_.size());
+  window->members->AddBatch(fresh_, outcomes_);
+  if (std::find(outcomes_.begin(), outcomes_.end(), AddOutcome::kNoMemory) != outcomes_.end()) {
+    return ResourceExhausted("memory_bytes_max is reached; raise it");
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < ascending.size() && next < fresh_.size(); ++i) {
+    const Fingerprint& print = ascending[i];
+    if (print != fresh_[next]) continue;
+    ++next;
+    window->members->WithShard(
+        print, [&](ExactSet::LockedShard& shard) { shard.set_stamp(print, sequence); });
+    const uint64_t owner = owners.empty() ? 0 : owners[i];
+    if (owner != 0) {
+      if (window->owners == nullptr) window->owners = state_->NewOwners();
+      window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
+    } else if (window->owners != nullptr) {
+      window->owners->Erase(print);  // the snapshot may know a later claim's owner
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Replayer::Apply(uint64_t, const SetCreatedRecord& record) {

@@ -45,13 +45,11 @@ class Replayer {
   // have the record already.
   absl::Status AddMembers(Window* window, std::span<const Fingerprint> ascending,
                           std::span<const uint64_t> owners, uint64_t sequence);
-  // One of them.
-  bool AddMember(Window* window, ExactSet::LockedShard& shard, const Fingerprint& print,
-                 uint64_t owner, uint64_t sequence);
-
   State* const state_;
   int64_t open_ms_;
-  std::vector<bool> fresh_;  // AddMembers keeps its memory
+  // AddMembers keeps their memory.
+  std::vector<Fingerprint> fresh_;
+  std::vector<AddOutcome> outcomes_;
 };
 
 }  // namespace firstseen

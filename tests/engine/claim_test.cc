@@ -248,7 +248,9 @@ TEST_F(ClaimTest, OfSimultaneousClaimsExactlyOneIsFirst) {
       first_sequence = results[t][n].sequence;
     }
     EXPECT_EQ(firsts, 1);
-    for (int t = 0; t < kThreads; ++t) EXPECT_GE(results[t][n].sequence, first_sequence);
+    for (int t = 0; t < kThreads; ++t) {
+      EXPECT_GE(results[t][n].sequence, first_sequence);
+    }
   }
 }
 

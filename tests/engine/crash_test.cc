@@ -202,8 +202,8 @@ TEST(CrashTest, WithoutAnyOneFsyncSomethingIsLost) {
   std::vector<uint64_t> seeds;  // many: what must be lost and what kept is a rare coincidence
   for (uint64_t seed = 0; seed < 40; ++seed) seeds.push_back(seed);
   for (const auto& [site, path] : sites) {
-    const absl::Status status = LosePowerEverywhere(
-        seeds, [site = site](const auto& call) { return call.site == site; });
+    const absl::Status status =
+        LosePowerEverywhere(seeds, [site = site](const auto& call) { return call.site == site; });
     EXPECT_FALSE(status.ok()) << "nothing depends on an fsync of " << path;
   }
 }

@@ -27,7 +27,9 @@ class SnapshotTest : public EngineTest {
     }
     std::vector<ClaimResult> results(requests.size());
     ASSERT_TRUE(engine_->Claim(set_, requests, results).ok());
-    for (const ClaimResult& result : results) ASSERT_EQ(result.verdict, Verdict::kFirst);
+    for (const ClaimResult& result : results) {
+      ASSERT_EQ(result.verdict, Verdict::kFirst);
+    }
   }
   int CountFiles(std::string_view part) {
     int count = 0;
@@ -126,7 +128,9 @@ TEST_F(SnapshotTest, ClaimsGoOnMeanwhile) {
         for (uint64_t n = first; n < first + 50; ++n) requests.push_back({2023, Print(n), n + 1});
         std::vector<ClaimResult> results(requests.size());
         ASSERT_TRUE(engine_->Claim(set_, requests, results).ok());
-        for (const ClaimResult& result : results) ASSERT_EQ(result.verdict, Verdict::kFirst);
+        for (const ClaimResult& result : results) {
+          ASSERT_EQ(result.verdict, Verdict::kFirst);
+        }
         claimed[t] += 50;
         const ClaimRequest request{2023, Print(first), first + 1};
         ClaimResult removed;
