@@ -45,7 +45,7 @@ void EngineImpl::Discard(Trash trash) {
 }
 
 void EngineImpl::RunJanitor() {
-  int64_t swept_ms = OpenMs();
+  int64_t swept_ms = open_ms_before_;
   bool stopping = false;
   while (!stopping) {
     std::vector<Trash> trash;
