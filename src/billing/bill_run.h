@@ -75,7 +75,6 @@ struct ResendOptions {
   std::string partner;
   std::string period;  // its start: any accepted event time, or yyyyMMddHHmm
   FileSystem* files = FileSystem::Posix();
-  std::optional<absl::Time> now;
 };
 struct ResendReport {
   std::string file;  // path of the new file

@@ -54,7 +54,8 @@ struct VerifyReport {
   uint64_t closed_window = 0;  // decided by the policy for closed windows, not by uniqueness
   uint64_t released = 0;
   uint64_t adjusted = 0;
-  uint64_t rejected = 0;  // in failed/
+  uint64_t adjustments_pending = 0;  // of them: not in an adjustments file yet
+  uint64_t rejected = 0;             // in failed/
 
   VerifyFinding missing;          // billable by its decision, in no bill file
   VerifyFinding billed_twice;     // in more than one

@@ -18,6 +18,7 @@
 #include "billing/bill_file.h"
 #include "billing/bill_run.h"
 #include "billing/config.h"
+#include "billing/verify.h"
 #include "store/embedded_store.h"
 #include "support/directory.h"
 
@@ -175,6 +176,16 @@ class BillingPlace {
     return serials;
   }
 
+  VerifyReport Verify(const std::vector<std::string>& history = {}) const {
+    VerifyOptions options;
+    options.history = history;
+    options.history_mapping.columns = {"name", "id_no", "ds"};
+    options.history_mapping.format.delimiter = '|';
+    options.history_mapping.time_column = "ds";
+    auto report = VerifyBills(Config(), options);
+    Check(report.status());
+    return report.ok() ? *report : VerifyReport();
+  }
 
   // Decision column of each line of a decision file, by serial; the last one of each.
   std::map<std::string, std::string> Decisions(const std::string& file) const {
