@@ -181,27 +181,34 @@ absl::StatusOr<std::unique_ptr<BillFileReader>> BillFileReader::Open(FileSystem*
                                                                      const std::string& path,
                                                                      absl::TimeZone zone,
                                                                      int decimals) {
-  auto reader = std::unique_ptr<BillFileReader>(new BillFileReader(path, decimals));
+  auto reader = std::unique_ptr<BillFileReader>(new BillFileReader(files, path, decimals));
   ASSIGN_OR_RETURN(reader->lines_, LineReader::Open(files, path));
   RETURN_IF_ERROR(reader->ReadHeader(zone));
   return reader;
 }
 
-absl::StatusOr<bool> BillFileReader::ReadLine() {
-  ASSIGN_OR_RETURN(const bool more, lines_->Next(&line_));
-  if (!more) return false;
-  if (line_.too_long) return DataLoss("{}:{}: line too long", path_, line_.number);
-  sha256_.Add(line_.raw);
-  sha256_.Add("\n");
+absl::StatusOr<bool> BillFileReader::Advance() {
+  Line line;
+  if (current_number_ == 0) {
+    ASSIGN_OR_RETURN(const bool first, lines_->Next(&line));
+    if (first) next_ = line.text;
+  }
+  if (!next_.has_value()) return false;
+  current_ = *std::exchange(next_, std::nullopt);
+  ++current_number_;
+  ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
+  if (!more) return true;
+  if (line.too_long) return DataLoss("{}:{}: line too long", path_, line.number);
+  next_ = line.text;
   return true;
 }
 
 absl::Status BillFileReader::ReadHeader(absl::TimeZone zone) {
-  ASSIGN_OR_RETURN(bool more, ReadLine());
+  ASSIGN_OR_RETURN(bool more, Advance());
   const absl::Status bad = InvalidArgument("{}:1: not a bill file", path_);
-  if (!more || line_.text.size() < 2 || line_.text[0] != 'H') return bad;
-  delimiter_ = line_.text[1];
-  const std::vector<std::string_view> head = Split(line_.text, delimiter_);
+  if (!more || current_.size() < 2 || current_[0] != 'H') return bad;
+  delimiter_ = current_[1];
+  const std::vector<std::string_view> head = Split(current_, delimiter_);
   if (head.size() != 7) return bad;
   const auto kind = std::ranges::find(kKinds, head[1]);
   const absl::StatusOr<absl::Time> start = ParseEventTime(head[3], zone);
@@ -214,10 +221,10 @@ absl::Status BillFileReader::ReadHeader(absl::TimeZone zone) {
   header_.partner = head[2];
   header_.period_ms = absl::ToUnixMillis(*start);
   header_.period_end_ms = absl::ToUnixMillis(*end);
-  ASSIGN_OR_RETURN(more, ReadLine());
+  ASSIGN_OR_RETURN(more, Advance());
   if (!more) return DataLoss("{}:2: the line of columns is missing", path_);
-  header_.columns_line = line_.text;
-  for (const std::string_view column : Split(line_.text, delimiter_)) {
+  header_.columns_line = current_;
+  for (const std::string_view column : Split(current_, delimiter_)) {
     header_.columns.emplace_back(column);
   }
   if (Column("biz_seq_no") == header_.columns.size() ||
@@ -232,20 +239,20 @@ size_t BillFileReader::Column(std::string_view name) const {
 }
 
 absl::StatusOr<bool> BillFileReader::Next() {
-  ASSIGN_OR_RETURN(const bool more, ReadLine());
+  ASSIGN_OR_RETURN(const bool more, Advance());
   if (!more) return DataLoss("{}: cut: the trailer is missing", path_);
-  values_ = Split(line_.text, delimiter_);
-  if (values_.size() == 3 && values_[0] == "T" && header_.columns.size() != 3) {
+  values_ = Split(current_, delimiter_);
+  if (!next_.has_value()) {
     RETURN_IF_ERROR(CheckTrailer());
     return false;
   }
   if (values_.size() != header_.columns.size()) {
-    return DataLoss("{}:{}: {} values where there are {} columns", path_, line_.number,
+    return DataLoss("{}:{}: {} values where there are {} columns", path_, current_number_,
                     values_.size(), header_.columns.size());
   }
   const absl::StatusOr<AmountUnits> amount = ParseAmount(values_[Column("amount")], decimals_);
   if (!amount.ok()) {
-    return DataLoss("{}:{}: amount: {}", path_, line_.number, Message(amount.status()));
+    return DataLoss("{}:{}: amount: {}", path_, current_number_, Message(amount.status()));
   }
   amount_ = *amount;
   ++rows_;
@@ -254,19 +261,33 @@ absl::StatusOr<bool> BillFileReader::Next() {
 }
 
 absl::Status BillFileReader::CheckTrailer() {
+  if (values_.size() != 3 || values_[0] != "T") {
+    return DataLoss("{}:{}: cut: the last line is no trailer", path_, current_number_);
+  }
   int64_t rows = 0;
   const absl::StatusOr<AmountUnits> total = ParseAmount(values_[2], decimals_);
   if (!ReadNumber(values_[1], &rows) || !total.ok()) {
-    return DataLoss("{}:{}: the trailer is malformed", path_, line_.number);
+    return DataLoss("{}:{}: the trailer is malformed", path_, current_number_);
   }
   if (static_cast<uint64_t>(rows) != rows_) {
     return DataLoss("{}: the trailer counts {} rows, there are {}", path_, rows, rows_);
   }
   if (*total != total_) return DataLoss("{}: the trailer's total is not that of the rows", path_);
-  sha256_text_ = sha256_.Finish();
-  ASSIGN_OR_RETURN(const bool more, lines_->Next(&line_));
-  if (more) return DataLoss("{}:{}: something stands behind the trailer", path_, line_.number);
+  ASSIGN_OR_RETURN(sha256_, FileSha256(files_, path_));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FileSha256(FileSystem* files, const std::string& path) {
+  constexpr size_t kBufferBytes = 64 << 10;
+  ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files->Open(path, OpenMode::kRead));
+  const auto buffer = std::make_unique<char[]>(kBufferBytes);
+  Sha256 sha256;
+  for (uint64_t offset = 0;;) {
+    ASSIGN_OR_RETURN(const size_t size, file->Read(offset, buffer.get(), kBufferBytes));
+    if (size == 0) return sha256.Finish();
+    sha256.Add({buffer.get(), size});
+    offset += size;
+  }
 }
 
 absl::Status CheckSha256(FileSystem* files, const std::string& path, std::string_view sha256) {

@@ -107,33 +107,40 @@ class BillFileReader {
   // or DataLoss otherwise, naming file and line.
   absl::StatusOr<bool> Next();
   const std::vector<std::string_view>& values() const { return values_; }
-  std::string_view line() const { return line_.text; }
+  std::string_view line() const { return current_; }
   AmountUnits amount() const { return amount_; }
 
   // After Next gave false.
   uint64_t rows() const { return rows_; }
   AmountUnits total() const { return total_; }
-  const std::string& sha256() const { return sha256_text_; }
+  const std::string& sha256() const { return sha256_; }
 
  private:
-  BillFileReader(std::string path, int decimals) : path_(std::move(path)), decimals_(decimals) {}
+  BillFileReader(FileSystem* files, std::string path, int decimals)
+      : files_(files), path_(std::move(path)), decimals_(decimals) {}
   absl::Status ReadHeader(absl::TimeZone zone);
-  absl::StatusOr<bool> ReadLine();
+  // Moves on by one line: current_ is the line before, next_ the one after it, if any.
+  absl::StatusOr<bool> Advance();
   absl::Status CheckTrailer();
 
+  FileSystem* files_;
   std::string path_;
   int decimals_;
   std::unique_ptr<LineReader> lines_;
-  Line line_;
+  std::string current_;
+  uint64_t current_number_ = 0;
+  std::optional<std::string> next_;  // the last line of all is the trailer
   char delimiter_ = '|';
   BillFileHeader header_;
   std::vector<std::string_view> values_;
   AmountUnits amount_ = 0;
   AmountUnits total_ = 0;
   uint64_t rows_ = 0;
-  Sha256 sha256_;
-  std::string sha256_text_;
+  std::string sha256_;
 };
+
+// Of the file's bytes as they are.
+absl::StatusOr<std::string> FileSha256(FileSystem* files, const std::string& path);
 
 // FailedPrecondition: no marker; DataLoss: NAME.sha256 is missing or says something else.
 absl::Status CheckSha256(FileSystem* files, const std::string& path, std::string_view sha256);

@@ -14,7 +14,7 @@
 #include "billing/held.h"
 #include "billing/inbox.h"
 #include "billing/ledger.h"
-#include "billing/ledger_dialect.h"
+#include "billing/log.h"
 #include "billing/retention.h"
 #include "billing/run_context.h"
 #include "store/embedded_store.h"
@@ -106,7 +106,6 @@ class BillingRun {
 
   absl::Status Close() { return store_->Close(); }
   const BillRunReport& report() const { return report_; }
-  BillRunReport* mutable_report() { return &report_; }
 
  private:
   static constexpr std::string_view kHolder = "firstseen bill run";
@@ -164,6 +163,7 @@ absl::Status CheckOptions(const BillRunOptions& options) {
 absl::StatusOr<BillRunReport> RunBilling(const BillingConfig& config,
                                          const BillRunOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
+  StartLog(config.log_level);
   const int64_t start_ns = Clock::Real()->MonotonicNanos();
   BillingRun run(config, options);
   RETURN_IF_ERROR(run.Open());

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/time_text.h"
+#include "billing/log.h"
 #include "engine/window.h"
 
 namespace firstseen {
@@ -215,6 +216,9 @@ absl::Status CheckBillingConfig(BillingConfig* config) {
   if (config->store.data.empty()) return InvalidArgument("store.data is missing");
   if (config->inbox.encoding != "utf-8" && config->inbox.encoding != "gb18030") {
     return InvalidArgument("inbox.encoding must be utf-8 or gb18030");
+  }
+  if (!IsLogLevel(config->log_level)) {
+    return InvalidArgument("log.level must be trace, debug, info, warn, error or off");
   }
   RETURN_IF_ERROR(CheckStatus(config->status));
   RETURN_IF_ERROR(CheckBills(config));

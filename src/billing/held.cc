@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -37,47 +38,71 @@ class HeldRetry {
 
  private:
   absl::Status RetryBatch(std::vector<Ledger::HeldRow>* held) {
-    std::vector<LedgerRow*> decided;
+    std::map<std::string, std::vector<LedgerRow*>> by_set;
+    std::map<std::string, std::vector<std::string>> packed_by_set;
     for (Ledger::HeldRow& next : *held) {
-      ASSIGN_OR_RETURN(const bool is_decided, Retry(&next));
-      if (is_decided) decided.push_back(&next.row);
+      const RuleConfig* rule = context_.config.RuleOf(next.row.app_id);
+      // A rule that is gone, or has another set by now, cannot decide it.
+      if (rule == nullptr || rule->set != next.row.set) continue;
+      by_set[next.row.set].push_back(&next.row);
+      packed_by_set[next.row.set].push_back(next.fields);
+    }
+    for (const auto& [set, rows] : by_set) {
+      RETURN_IF_ERROR(Claim(set, rows, packed_by_set[set]));
+    }
+    std::map<std::string, std::vector<LedgerRow*>> decided;
+    for (const auto& [set, rows] : by_set) {
+      for (LedgerRow* row : rows) {
+        if (row->state != RowState::kHeld) decided[set].push_back(row);
+      }
     }
     if (decided.empty()) return absl::OkStatus();
+    RETURN_IF_ERROR(RecordAll(decided));
+    for (const auto& [set, rows] : decided) {
+      RETURN_IF_ERROR(context_.Step("settle held"));
+      std::vector<std::string_view> tokens;
+      for (const LedgerRow* row : rows) tokens.push_back(row->serial);
+      RETURN_IF_ERROR(context_.store->Settle(set, tokens).status());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Claim(const std::string& set, const std::vector<LedgerRow*>& rows,
+                     const std::vector<std::string>& packed) {
+    RETURN_IF_ERROR(context_.Step("claim held"));
+    std::vector<std::vector<std::string>> fields(rows.size());
+    std::vector<std::vector<std::string_view>> views(rows.size());
+    std::vector<MemberRequest> requests(rows.size());
+    std::vector<MemberResult> results(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ASSIGN_OR_RETURN(fields[i], UnpackFields(packed[i]));
+      views[i].assign(fields[i].begin(), fields[i].end());
+      requests[i].fields = views[i];
+      requests[i].window = static_cast<WindowId>(rows[i]->window);
+      requests[i].token = rows[i]->serial;
+    }
+    RETURN_IF_ERROR(context_.store->Claim(set, requests, results));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      RETURN_IF_ERROR(results[i].status);
+      ApplyVerdict(results[i], context_.config.RuleOf(rows[i]->app_id)->closed_window, rows[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RecordAll(const std::map<std::string, std::vector<LedgerRow*>>& decided) {
     RETURN_IF_ERROR(context_.Step("record held"));
-    RETURN_IF_ERROR(context_.ledger->Transact([&]() -> absl::Status {
+    return context_.ledger->Transact([&]() -> absl::Status {
       if (file_id_ == 0) {
         InboxFileRow file;
         file.seen_ms = absl::ToUnixMillis(now_);
         ASSIGN_OR_RETURN(file_id_, context_.ledger->RegisterFile(file));
         RETURN_IF_ERROR(context_.ledger->SetStoredName(file_id_, HeldName(file_id_)));
       }
-      for (LedgerRow* row : decided) RETURN_IF_ERROR(Record(row));
+      for (const auto& [set, rows] : decided) {
+        for (LedgerRow* row : rows) RETURN_IF_ERROR(Record(row));
+      }
       return absl::OkStatus();
-    }));
-    for (const LedgerRow* row : decided) {
-      if (row->set.empty()) continue;
-      const std::string_view token = row->serial;
-      RETURN_IF_ERROR(context_.store->Settle(row->set, {&token, 1}).status());
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<bool> Retry(Ledger::HeldRow* held) {
-    LedgerRow& row = held->row;
-    const RuleConfig* rule = context_.config.RuleOf(row.app_id);
-    // A rule that is gone, or has another set by now, cannot decide it.
-    if (rule == nullptr || rule->set != row.set) return false;
-    ASSIGN_OR_RETURN(const std::vector<std::string> fields, UnpackFields(held->fields));
-    const std::vector<std::string_view> views(fields.begin(), fields.end());
-    MemberRequest request;
-    request.fields = views;
-    request.window = static_cast<WindowId>(row.window);
-    request.token = row.serial;
-    MemberResult result;
-    RETURN_IF_ERROR(context_.store->Claim(row.set, {&request, 1}, {&result, 1}));
-    RETURN_IF_ERROR(result.status);
-    ApplyVerdict(result, rule->closed_window, &row);
-    return row.state != RowState::kHeld;
+    });
   }
 
   absl::Status Record(LedgerRow* row) {

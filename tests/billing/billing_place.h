@@ -51,7 +51,7 @@ name = "beta"
 app_ids = ["free"]
 )";
   std::string closed_window = "hold";
-  std::vector<std::string> settings;  // "section.key=value"
+  std::vector<std::string> settings = {};  // "section.key=value"
 };
 
 class BillingPlace {
