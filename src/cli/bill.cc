@@ -1,6 +1,19 @@
 #include "cli/bill.h"
 
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
 namespace firstseen::cli {
+namespace {
+
+// Results go to standard output, so the log must not: the default logger would write there.
+void LogToStandardError(const BillingConfig& config) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("firstseen"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+}
+
+}  // namespace
 
 void AddConfigOptions(CLI::App* command, Session& session, ConfigFlags* flags) {
   command->add_option("--config", flags->path, "Configuration, see firstseen.example.toml")
@@ -23,7 +36,10 @@ absl::StatusOr<BillingConfig> LoadConfig(const ConfigFlags& flags) {
     // Relative to where the command runs, not to the configuration's directory.
     overrides.push_back("store.data=" + std::filesystem::absolute(flags.data).string());
   }
-  return LoadBillingConfig(FileSystem::Posix(), flags.path, overrides);
+  ASSIGN_OR_RETURN(BillingConfig config,
+                   LoadBillingConfig(FileSystem::Posix(), flags.path, overrides));
+  LogToStandardError(config);
+  return config;
 }
 
 absl::StatusOr<std::optional<absl::Time>> NowOption(const std::string& text,

@@ -21,6 +21,7 @@ struct ConfigFlags {
 
 // --config FILE, --set KEY=VALUE, --data DIR, --json
 void AddConfigOptions(CLI::App* command, Session& session, ConfigFlags* flags);
+// Also starts the log, on standard error. Call it once.
 absl::StatusOr<BillingConfig> LoadConfig(const ConfigFlags& flags);
 // Of --now; nothing when it was not given.
 absl::StatusOr<std::optional<absl::Time>> NowOption(const std::string& text,

@@ -54,6 +54,7 @@ class YearTest : public CliTest {
     }
     const Ran ran = Bill({"run", "--once", "--now", now});
     EXPECT_EQ(ran.exit_status, 0) << ran.err;
+    EXPECT_TRUE(json::parse(ran.out, nullptr, false).is_object()) << ran.out;
   }
 
   json Verify() const {
