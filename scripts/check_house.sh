@@ -56,7 +56,7 @@ refuse '\b(TODO|FIXME|XXX|HACK)\b' '^$' 'unfinished work; finish it or say why n
 refuse '^#if 0' '^$' 'code switched off; remove it'
 refuse 'using namespace std\b' '^$' 'no using namespace std'
 refuse '\bstd::(mutex|shared_mutex|condition_variable)\b|\babsl::Mutex\b' \
-  '^src/base/mutex\.h|^(tests|bench)/' 'locks come from base/mutex.h'
+  '^src/base/mutex\.h|^(tests|bench)/|^[^:]+:[0-9]+: *//' 'locks come from base/mutex.h'
 refuse '\b(std::(o|i)?fstream|fopen|std::fopen)\b' '^(tests|bench)/' 'files are opened through base/file.h'
 
 while read -r lines file; do
