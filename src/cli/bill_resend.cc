@@ -10,14 +10,11 @@ namespace {
 struct Flags {
   ConfigFlags config;
   ResendOptions resend;
-  std::string now;
 };
 
 absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   ASSIGN_OR_RETURN(const BillingConfig config, LoadConfig(flags.config));
-  ResendOptions options = flags.resend;
-  ASSIGN_OR_RETURN(options.now, NowOption(flags.now, config));
-  ASSIGN_OR_RETURN(const ResendReport report, ResendBill(config, options));
+  ASSIGN_OR_RETURN(const ResendReport report, ResendBill(config, flags.resend));
   if (session.json) {
     PrintJson({{"file", report.file},
                {"serial", report.serial},
@@ -51,7 +48,6 @@ void RegisterBillResend(CLI::App& bill, Session& session) {
                    "Start of the period: yyyyMMddHHmm or any event time")
       ->type_name("TIME")
       ->required();
-  command->add_option("--now", flags->now, "Stands for the clock")->type_name("TIME");
 }
 
 }  // namespace firstseen::cli
