@@ -99,6 +99,9 @@ absl::Status VerifyCollector::ReadBillRows(const std::string& path, BillFileRead
   const size_t app_id = reader->Column("app_id");
   const size_t event_time = reader->Column("event_time");
   const size_t none = header.columns.size();
+  if (header.kind != BillKind::kResend && !row_checksums_.try_emplace(header.serial, 0).second) {
+    return DataLoss("{}: another file has the same serial", path);
+  }
   uint64_t checksum = Checksum(header.columns_line);
   BilledFact fact;
   fact.kind = header.kind;
@@ -132,9 +135,7 @@ absl::Status VerifyCollector::ReadBillRows(const std::string& path, BillFileRead
     int64_t& until = closed_until_[header.partner];
     until = std::max(until, header.period_end_ms);
   }
-  if (!row_checksums_.try_emplace(header.serial, checksum).second) {
-    return DataLoss("{}: another file has the same serial", path);
-  }
+  row_checksums_[header.serial] = checksum;
   return absl::OkStatus();
 }
 
