@@ -74,6 +74,7 @@ absl::StatusOr<RowMapper> RowMapper::Create(const SetOptions& set, const Mapping
   mapper.window_of_ = options.window_of;
   mapper.accept_windows_ = options.accept_windows;
   std::sort(mapper.accept_windows_.begin(), mapper.accept_windows_.end());
+  mapper.columns_ = options.columns;
   mapper.row_.resize(options.columns.size());
   return mapper;
 }
@@ -104,6 +105,10 @@ RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* win
                    ? "take the delimiter out of the values, or export with ESCAPED BY and name "
                      "the escape character"
                    : "complete the row, or check the delimiter"};
+    return RowKind::kRejected;
+  }
+  if (IsHeader(line)) {
+    *reason = {"", "the line repeats the names of the columns", "it is no row: leave it out"};
     return RowKind::kRejected;
   }
   if (!MapFields(fields, reason) || !MapWindow(window, reason)) return RowKind::kRejected;
@@ -142,6 +147,12 @@ bool RowMapper::Take(const Source& source, std::string_view* text, RejectReason*
   }
   *text = field.text;
   return true;
+}
+
+bool RowMapper::IsHeader(const Line& line) const {
+  return line.number == 1 &&
+         std::equal(row_.begin(), row_.end(), columns_.begin(),
+                    [](const Field& field, const std::string& name) { return field.text == name; });
 }
 
 // Whether nothing is left of any field after normalisation.

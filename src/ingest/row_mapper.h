@@ -9,7 +9,8 @@
 // A row is rejected when
 //   - it is longer than kLineBytesMax, or not valid in its encoding. UTF-8 is checked in the fields
 //     that the set normalises, the time and the token; an opaque field may hold any bytes;
-//   - it has another number of fields than there are columns;
+//   - it has another number of fields than there are columns, or it is the file's first line and
+//     repeats the columns' names;
 //   - a field of the member, the time or the token is null (\N), or the token is empty;
 //   - all fields of the member are empty (once normalised), or one is over 64 KiB: no set would
 //   take it;
@@ -86,6 +87,7 @@ class RowMapper {
                                      const InputFile& file);
   Field Get(const Source& source) const;
   bool Take(const Source& source, std::string_view* text, RejectReason* reason) const;
+  bool IsHeader(const Line& line) const;
   bool IsEmptyMember(const std::string_view* fields) const;
   bool MapFields(std::string_view* fields, RejectReason* reason) const;
   bool MapWindow(WindowId* window, RejectReason* reason);
@@ -95,6 +97,7 @@ class RowMapper {
   absl::TimeZone zone_;
   std::vector<WindowId> accept_windows_;  // sorted
   std::optional<WindowId> window_of_;
+  std::vector<std::string> columns_;
   std::vector<Source> fields_;
   std::optional<Source> time_;
   std::optional<Source> token_;

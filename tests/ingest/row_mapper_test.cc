@@ -156,6 +156,23 @@ TEST_F(RowMapperTest, ALineThatIsTooLongIsRejected) {
   EXPECT_EQ(mapper->Map(line, fields, &window, &token, &reason), RowKind::kRejected);
 }
 
+TEST_F(RowMapperTest, AHeaderIsRejectedWhereItCanBeOne) {
+  options_.window_of = 2023;
+  auto mapper = RowMapper::Create(set_, options_, file_);
+  std::string_view fields[2];
+  std::string_view token;
+  WindowId window;
+  RejectReason reason;
+  const auto map = [&](std::string_view text, uint64_t number) {
+    return mapper->Map({.text = text, .raw = text, .number = number}, fields, &window, &token,
+                       &reason);
+  };
+  EXPECT_EQ(map("name|id_no", 1), RowKind::kRejected);
+  EXPECT_EQ(reason.reason, "the line repeats the names of the columns");
+  EXPECT_EQ(map("name|id_no", 2), RowKind::kRow);
+  EXPECT_EQ(map("name|1", 1), RowKind::kRow);
+}
+
 TEST_F(RowMapperTest, AnEmptyOrNullTokenIsRejected) {
   options_ = Columns({"name", "id_no", "serial"});
   options_.window_of = 2023;
