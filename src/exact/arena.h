@@ -24,8 +24,14 @@ class Arena {
   // A chunk of kChunkBytes, aligned to its size, content undefined; nullptr at the limit or when
   // the system has no more. Thread-safe.
   void* Allocate();
-  // Thread-safe. A wholly free extent goes back to the system.
+  // Thread-safe. The memory of a wholly free extent goes back to the system. Its address space is
+  // kept and used again before more is asked for, and nothing is ever written into a free chunk: so
+  // a reader that comes too late reads other content, or zeros, but never faults.
   void Free(void* chunk);
+  // Chunks have numbers of 32 bits, never 0, so that a shard can list its chunks in one cache line:
+  // chunk n lies at anchor() + n * kChunkBytes.
+  char* anchor() const;
+
   // For shards smaller than a chunk: `bytes` is a multiple of 128, the block aligned to 64; counted
   // against the limit. Thread-safe.
   void* AllocateSmall(size_t bytes);

@@ -14,17 +14,26 @@ namespace {
 // a core busy, few enough that the lines stay in the first-level cache.
 constexpr size_t kBlock = 32;
 
-using ShardBlock = std::array<Shard*, kBlock>;
+using ProbeBlock = std::array<Shard::Probe, kBlock>;
 
-// Fetches the shards' headers, then the home groups. `shards` may be out of date when used.
-void PrefetchBlock(const Directory& directory, std::span<const Fingerprint> block,
-                   ShardBlock* shards) {
+// Fetches the shards' headers, then the tags of the home groups.
+void StartProbes(const Directory& directory, std::span<const Fingerprint> block,
+                 ProbeBlock* probes) {
   for (size_t i = 0; i < block.size(); ++i) {
-    (*shards)[i] = directory.Find(block[i].hi);
-    (*shards)[i]->PrefetchHeader();
+    (*probes)[i].shard = directory.Find(block[i].hi);
+    (*probes)[i].shard->PrefetchHeader();
   }
-  for (size_t i = 0; i < block.size(); ++i) (*shards)[i]->PrefetchHome(block[i]);
+  for (size_t i = 0; i < block.size(); ++i) {
+    (*probes)[i].shard->StartProbe(block[i], &(*probes)[i]);
+  }
 }
+
+// The indices of those keys of a block that need a second look.
+struct Undecided {
+  std::array<uint8_t, kBlock> indices;
+  size_t count = 0;
+  void Push(size_t i) { indices[count++] = static_cast<uint8_t>(i); }
+};
 
 }  // namespace
 
@@ -53,30 +62,36 @@ bool ExactSet::Remove(const Fingerprint& fingerprint) {
 void ExactSet::AddBatch(std::span<const Fingerprint> fingerprints, std::span<AddOutcome> outcomes) {
   FIRSTSEEN_CHECK(fingerprints.size() == outcomes.size());
   uint64_t added = 0;
+  ProbeBlock probes;
+  // Runs one of the two looks at a key under its shard's lock; true when that settled it.
+  const auto settle = [&](Shard* shard, AddOutcome* outcome, auto look) {
+    shard->Lock();
+    const Shard::Added result = look(shard);
+    shard->Unlock();
+    if (result == Shard::Added::kUndecided) return false;
+    *outcome = result == Shard::Added::kAdded ? AddOutcome::kAdded : AddOutcome::kPresent;
+    added += result == Shard::Added::kAdded ? 1 : 0;
+    return true;
+  };
   for (size_t begin = 0; begin < fingerprints.size(); begin += kBlock) {
     const auto block = fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin));
-    ShardBlock shards;
-    PrefetchBlock(*impl_->directory.load(std::memory_order_acquire), block, &shards);
-    std::array<uint8_t, kBlock> undecided;
-    size_t undecided_count = 0;
+    StartProbes(*impl_->directory.load(std::memory_order_acquire), block, &probes);
+    for (size_t i = 0; i < block.size(); ++i) Shard::MatchProbe(&probes[i]);
+    Undecided undecided;
     for (size_t i = 0; i < block.size(); ++i) {
-      Shard::Added result = Shard::Added::kUndecided;
-      shards[i]->Lock();
-      if (shards[i]->Covers(block[i])) {
-        result = shards[i]->AddToHome(block[i]);
-        if (result == Shard::Added::kUndecided) shards[i]->PrefetchAlternate(block[i]);
-      }
-      shards[i]->Unlock();
-      if (result == Shard::Added::kUndecided) {
-        undecided[undecided_count++] = static_cast<uint8_t>(i);
-      } else {
-        outcomes[begin + i] =
-            result == Shard::Added::kAdded ? AddOutcome::kAdded : AddOutcome::kPresent;
-        added += result == Shard::Added::kAdded ? 1 : 0;
+      Shard::Probe* const probe = &probes[i];
+      if (!settle(probe->shard, &outcomes[begin + i],
+                  [probe](Shard* shard) { return shard->AddProbed(probe); })) {
+        undecided.Push(i);
       }
     }
-    for (size_t k = 0; k < undecided_count; ++k) {
-      outcomes[begin + undecided[k]] = Add(block[undecided[k]]);
+    for (size_t k = 0; k < undecided.count; ++k) {
+      const size_t i = undecided.indices[k];
+      const Shard::Probe& probe = probes[i];
+      if (!settle(probe.shard, &outcomes[begin + i],
+                  [&probe](Shard* shard) { return shard->PlaceProbed(probe); })) {
+        outcomes[begin + i] = Add(block[i]);
+      }
     }
   }
   if (added != 0) impl_->size.fetch_add(added, std::memory_order_relaxed);
@@ -85,27 +100,25 @@ void ExactSet::AddBatch(std::span<const Fingerprint> fingerprints, std::span<Add
 void ExactSet::ContainsBatch(std::span<const Fingerprint> fingerprints,
                              std::span<bool> present) const {
   FIRSTSEEN_CHECK(fingerprints.size() == present.size());
+  ProbeBlock probes;
   for (size_t begin = 0; begin < fingerprints.size(); begin += kBlock) {
     const auto block = fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin));
-    ShardBlock shards;
-    PrefetchBlock(*impl_->directory.load(std::memory_order_acquire), block, &shards);
-    std::array<uint8_t, kBlock> undecided;
-    size_t undecided_count = 0;
+    StartProbes(*impl_->directory.load(std::memory_order_acquire), block, &probes);
+    for (size_t i = 0; i < block.size(); ++i) Shard::MatchProbe(&probes[i]);
+    Undecided undecided;
     for (size_t i = 0; i < block.size(); ++i) {
-      Shard::Answer answer = Shard::Answer::kUndecided;
-      shards[i]->Lock();
-      if (shards[i]->Covers(block[i])) {
-        answer = shards[i]->ProbeHome(block[i]);
-        if (answer == Shard::Answer::kUndecided) shards[i]->PrefetchAlternate(block[i]);
-      }
-      shards[i]->Unlock();
+      const Shard::Answer answer = Shard::FinishProbe(probes[i]);
       present[begin + i] = answer == Shard::Answer::kYes;
       if (answer == Shard::Answer::kUndecided) {
-        undecided[undecided_count++] = static_cast<uint8_t>(i);
+        Shard::PrefetchAlternate(probes[i]);
+        undecided.Push(i);
       }
     }
-    for (size_t k = 0; k < undecided_count; ++k) {
-      present[begin + undecided[k]] = Contains(block[undecided[k]]);
+    for (size_t k = 0; k < undecided.count; ++k) {
+      const size_t i = undecided.indices[k];
+      const Shard::Answer answer = Shard::ProbeAlternate(probes[i]);
+      present[begin + i] =
+          answer == Shard::Answer::kUndecided ? Contains(block[i]) : answer == Shard::Answer::kYes;
     }
   }
 }
@@ -114,11 +127,11 @@ uint64_t ExactSet::size() const { return impl_->size.load(std::memory_order_rela
 
 void ExactSet::Prefetch(std::span<const Fingerprint> fingerprints) const {
   const Directory& directory = *impl_->directory.load(std::memory_order_acquire);
-  ShardBlock shards;
+  ProbeBlock probes;
   for (size_t begin = 0; begin < fingerprints.size(); begin += kBlock) {
-    PrefetchBlock(directory,
-                  fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin)),
-                  &shards);
+    const auto block = fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin));
+    StartProbes(directory, block, &probes);
+    for (size_t i = 0; i < block.size(); ++i) Shard::MatchProbe(&probes[i]);
   }
 }
 

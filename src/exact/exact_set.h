@@ -1,4 +1,48 @@
-// ExactSet: a compact, sharded hash table of keyed fingerprints. (Layout comment: see below.)
+// ExactSet: a compact, sharded hash table of keyed fingerprints.
+//
+//   struct ExactSet {
+//     Directory*  directory;      // 2^D pointers, chosen by the first D bits of a fingerprint
+//   };
+//   struct Shard {                // 256 bytes; all fingerprints with the same first `depth` bits
+//     lock, version;              // one word each
+//     prefix, depth, stamp, count;
+//     geometry;                   // 16 bytes: number of groups, slots a group, widths
+//     uint32  chunks[15];         // 8 KiB each, from the arena; or one block smaller than that
+//     bits    full[960];          // which groups are full
+//     Overflow* overflow;         // what crafted input could not place; normally null
+//   };
+//   struct Group {                // 128 bytes, two cache lines; a chunk has 64
+//     bits  rest[K]; uint8 marks[]; uint8 tag[K]; uint8 meta;
+//   };                            // K = 13 from 6 million 96-bit fingerprints on, 14 from 400
+//   million
+//
+// A slot leaves out what its place says: the shard's prefix and the number of the group
+// (geometry.h). At 50 million fingerprints of 96 bits that is 22 bits; what is left is a tag of 8
+// bits in the group's last 16 bytes, compared all at once, and a rest of 67 bits.
+//
+// Growth: a shard at load 0.94 takes one or two chunks more and moves its entries to their new
+// groups in place, in one streaming pass; at 15 chunks (about 12 000 slots) it splits in two. All
+// happens under one shard's lock. The directory doubles when a shard outgrows it; old directories
+// stay readable. Shards are freed only with the set. Nothing shrinks; freed slots are used again.
+//
+// Invariants:
+// - A fingerprint is in its home group, or its alternate group (then its mark is set in the home
+//   group), or the shard's overflow; in one place only.
+// - A shard's entries all share its prefix; the pointers of the current directory in that range
+//   all lead to it. Who finds a shard in an old directory checks the prefix under its lock.
+// - After an add that failed for want of memory the set is as it was before.
+// - The directory never has more than 16 pointers a shard (and 1024), so that fingerprints made to
+//   share long prefixes cannot blow it up; their shards then take the excess into the overflow.
+//
+// Costs at load 0.8 to 0.94: a lookup fetches the shard's header (cached, up to some 100 million
+// entries), the tag line of one group and, for a hit, half of the time another line; one lookup in
+// ten has to ask the alternate group. An add moves about nine entries by its share in growing. All
+// are O(1) but for a rebuild or split of one shard (under 0.2 ms), and overflows, O(log n).
+//
+// Ideas: quotienting, Cleary 1984; a second group by hash and a tag scan, as in the vector quotient
+// filter, Pandey et al., SIGMOD 2021, but home first, so that most lookups need one group; moving
+// an entry to its other group, cuckoo hashing, Pagh and Rodler 2004; extendible hashing, Fagin et
+// al. 1979; range reduction to any number of groups, Lemire 2019; sequence locks, Boehm 2012.
 #pragma once
 
 #include <cstddef>

@@ -22,10 +22,10 @@ bool ExactSet::CopyShard(Fingerprint* cursor, ShardImage* image) const {
   shard->Copy(&raw);
   shard->Unlock();
   image->first = {raw.prefix, 0};
-  image->depth = raw.depth;
+  image->depth = raw.geometry.depth();
   image->stamp = raw.stamp;
   Shard::Sorted(raw, &image->fingerprints);
-  return NextRange(raw.prefix, raw.depth, cursor);
+  return NextRange(raw.prefix, raw.geometry.depth(), cursor);
 }
 
 bool ExactSet::LoadShard(const ShardImage& image) {
