@@ -18,10 +18,15 @@ history_rows=${HISTORY_ROWS:-5000000}
 transactions=${TRANSACTIONS:-200000}
 seed=${SEED:-1}
 demo=out/demo
+scripts=$PWD/scripts
 started=$SECONDS
-trap 'echo "run.sh: failed at line $LINENO: $BASH_COMMAND" >&2' ERR
+trap 'echo "run.sh: failed at line $LINENO: ${BASH_COMMAND%%$'\n'*}" >&2' ERR
 say() { printf '\n== %s  [%d s]\n' "$*" $((SECONDS - started)); }
-show() { printf '$ %s\n' "$*"; "$@"; }
+exec 3>&1
+show() { # show COMMAND...: prints it even when its output goes elsewhere, and runs it
+  printf '$ %s\n' "$*" >&3
+  "$@"
+}
 
 say "Packages"
 scripts/setup.sh
@@ -95,34 +100,7 @@ printf 'the same %d serials in bill files, each once; the same %d adjustments\n'
   "$(wc -l <$results/billed)" "$(wc -l <$results/adjusted)"
 
 say "Figures"
-python3 - <<'PYTHON'
-import json
-def load(name): return json.load(open(name))
-imported, gap = load("results/import.json"), load("results/gap.json")
-first, second = load("results/run1.json"), load("results/run2.json")
-stats, verify, truth = load("results/stats.json"), load("results/verify.json"), load("year/truth.json")
-windows = {w["window"]: w for w in stats["sets"][0]["windows"]}
-def line(what, value): print(f"{what:<34}{value}")
-def n(number): return f"{number:,.0f}".replace(",", " ")
-line("history", f"{n(imported['rows'])} rows, {n(imported['added'])} members, "
-     f"{n(imported['duplicates'])} duplicates, {n(imported['rejected'])} rejected")
-line("import", f"{n(imported['rows_per_second'])} rows/s")
-line("gap import", f"{n(gap['rows'])} rows, {n(gap['added'])} new members")
-rows, seconds = first["rows"] + second["rows"], first["seconds"] + second["seconds"]
-line("billing", f"{n(rows)} rows, {n(rows / max(seconds, 1e-9))} rows/s, claims, ledger and bill files")
-line("bill files", f"{first['bill_files'] + second['bill_files']}, "
-     f"{n(first['billed_rows'] + second['billed_rows'])} rows")
-line("verify", f"{verify['seconds']:.1f} s, billed {n(verify['billed'])}, duplicates {n(verify['duplicate'])}")
-for name, window in sorted(windows.items()):
-    line(f"members of {name}", f"{n(window['members'])} "
-         f"({window['bytes_per_member']:.2f} bytes each, P(any false duplicate) "
-         f"{window['false_duplicate_probability']:.1e})")
-    if window["members"] != truth["members"][name]:
-        raise SystemExit(f"run.sh: the truth has {truth['members'][name]} members of {name}")
-if imported["rejected"] != truth["history"]["rejected"]:
-    raise SystemExit(f"run.sh: the truth has {truth['history']['rejected']} rejected rows")
-print("verified" if verify["verified"] else "NOT VERIFIED")
-PYTHON
+python3 "$scripts/show_figures.py" .
 
 cat <<EOF
 

@@ -78,6 +78,7 @@ void PrintJson(const Json& json) {
 }
 
 void Note(const Session& session, std::string_view text) {
+  std::fflush(stdout);  // in the order of events where both go to one place
   Write(stderr, fmt::format("firstseen {}: {}", session.command, text));
 }
 
