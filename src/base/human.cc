@@ -19,8 +19,8 @@ absl::Status BadBytes() {
 double UnitBytes(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   if (text.empty()) return 1;
-  std::string upper;
-  for (const char c : text) upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  std::string upper(text);
+  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   if (upper == "B") return 1;
   const size_t unit = kUnits.find(upper[0]);
   if (unit == std::string_view::npos) return 0;

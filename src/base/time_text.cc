@@ -101,7 +101,8 @@ int64_t DaysFromCivil(int year, int month, int day) {
 
 absl::Time FromUtc(const Parts& parts, int offset_seconds) {
   const int64_t seconds = DaysFromCivil(parts.year, parts.month, parts.day) * kSecondsPerDay +
-                          (parts.hour * 60 + parts.minute) * 60 + parts.second - offset_seconds;
+                          (int64_t{parts.hour} * 60 + parts.minute) * 60 + parts.second -
+                          offset_seconds;
   return absl::FromUnixSeconds(seconds) + absl::Nanoseconds(parts.nanos);
 }
 

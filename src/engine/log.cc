@@ -186,8 +186,7 @@ absl::Status LogImpl::RemoveUpTo(uint64_t sequence) {
       if (segments_.size() < 2 || segments_[1].first_sequence > sequence + 1) break;
       first = segments_.front().first_sequence;
     }
-    const absl::Status removed =
-        options_.files->Remove(options_.directory + "/" + SegmentName(first));
+    absl::Status removed = options_.files->Remove(options_.directory + "/" + SegmentName(first));
     if (!removed.ok() && removed.code() != absl::StatusCode::kNotFound) return removed;
     MutexLock lock(mutex_);
     segments_.pop_front();

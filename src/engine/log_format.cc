@@ -96,8 +96,8 @@ uint64_t FrameBytes(uint64_t payload_bytes) {
   return kFrameHeaderBytes + (payload_bytes + kLogAlignment - 1) / kLogAlignment * kLogAlignment;
 }
 
-void FinishFrame(const FrameHeader& header, uint64_t segment_first, uint64_t offset,
-                 std::string* frame) {
+uint64_t FinishFrame(const FrameHeader& header, uint64_t segment_first, uint64_t offset,
+                     std::string* frame) {
   const uint64_t payload_bytes = frame->size() - kFrameHeaderBytes;
   frame->resize(FrameBytes(payload_bytes), '\0');
   char* out = frame->data();
@@ -107,8 +107,11 @@ void FinishFrame(const FrameHeader& header, uint64_t segment_first, uint64_t off
   StoreLittle<uint64_t>(out + 24, header.first_sequence);
   StoreLittle<uint64_t>(out + 32, header.durable);
   StoreLittle<uint32_t>(out + 40, header.count);
-  StoreLittle<uint32_t>(out + 44, 0);
-  StoreLittle<uint64_t>(out, FrameChecksum(*frame, segment_first, offset));
+  StoreLittle<uint32_t>(out + 44, header.nonce);
+  StoreLittle<uint64_t>(out + 48, header.previous);
+  const uint64_t checksum = FrameChecksum(*frame, segment_first, offset);
+  StoreLittle<uint64_t>(out, checksum);
+  return checksum;
 }
 
 std::optional<Frame> DecodeFrame(std::string_view segment, uint64_t segment_first,
@@ -124,13 +127,14 @@ std::optional<Frame> DecodeFrame(std::string_view segment, uint64_t segment_firs
   }
   const uint64_t frame_bytes = FrameBytes(frame.header.payload_bytes);
   const std::string_view all = segment.substr(offset, frame_bytes);
-  if (LoadLittle<uint64_t>(bytes) != FrameChecksum(all, segment_first, offset)) {
-    return std::nullopt;
-  }
+  frame.checksum = LoadLittle<uint64_t>(bytes);
+  if (frame.checksum != FrameChecksum(all, segment_first, offset)) return std::nullopt;
   frame.header.kind = static_cast<FrameKind>(LoadLittle<uint32_t>(bytes + 12));
   frame.header.first_sequence = LoadLittle<uint64_t>(bytes + 24);
   frame.header.durable = LoadLittle<uint64_t>(bytes + 32);
   frame.header.count = LoadLittle<uint32_t>(bytes + 40);
+  frame.header.nonce = LoadLittle<uint32_t>(bytes + 44);
+  frame.header.previous = LoadLittle<uint64_t>(bytes + 48);
   frame.payload = all.substr(kFrameHeaderBytes, frame.header.payload_bytes);
   frame.end = offset + frame_bytes;
   const bool known = frame.header.kind == FrameKind::kRecords ||

@@ -4,11 +4,14 @@
 //   header   = magic[8] version:u32 size:u32 first:u64 previous_last:u64 durable:u64
 //              segment_bytes:u64 zero:u64 checksum:u64
 //   frame    = checksum:u64 magic:u32 kind:u32 payload_bytes:u64 first:u64 durable:u64 count:u32
-//              zero:u32 payload, zeros up to a multiple of 8
+//              nonce:u32 previous:u64 payload, zeros up to a multiple of 8
 //   payload  = count x (length:u32 record)
 //
 // Checksums are XXH3-64. A frame's covers all of it behind the checksum, seeded with the segment's
-// first sequence number and the frame's offset, so that a frame is valid in one place only.
+// first sequence number and the frame's offset, so that a frame is valid in one place only; and it
+// names the checksum of the frame before it, so that it is valid behind that one only. The nonce is
+// new each time the log is opened: frames that an earlier run left behind a recovery's cut never
+// follow what is written there later, whether or not they were overwritten on disk.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +22,7 @@
 namespace firstseen {
 
 inline constexpr size_t kSegmentHeaderBytes = 64;
-inline constexpr size_t kFrameHeaderBytes = 48;
+inline constexpr size_t kFrameHeaderBytes = 56;
 inline constexpr size_t kRecordHeaderBytes = 4;
 inline constexpr size_t kLogAlignment = 8;
 inline constexpr uint64_t kSegmentBytesMin = 256;
@@ -46,11 +49,14 @@ struct FrameHeader {
   uint64_t first_sequence = 0;  // of its first record; of a marker, of the record to come
   uint64_t durable = 0;         // everything up to it was on disk when this frame was written
   uint32_t count = 0;           // records
+  uint32_t nonce = 0;           // of the run of the program that wrote it
+  uint64_t previous = 0;        // checksum of the frame before it in the segment; 0 = first one
 };
 
 struct Frame {
   FrameHeader header;
   std::string_view payload;
+  uint64_t checksum = 0;
   uint64_t end = 0;  // offset of the byte behind it in its segment
 };
 
@@ -66,9 +72,9 @@ std::optional<SegmentHeader> DecodeSegmentHeader(std::string_view segment, uint6
 // Size of a frame with `payload_bytes` of payload, padding included.
 uint64_t FrameBytes(uint64_t payload_bytes);
 // Completes a frame: `frame` is kFrameHeaderBytes of room and the payload behind it. Pads it and
-// fills in the header (its payload_bytes is taken from `frame`).
-void FinishFrame(const FrameHeader& header, uint64_t segment_first, uint64_t offset,
-                 std::string* frame);
+// fills in the header (its payload_bytes is taken from `frame`). Returns its checksum.
+uint64_t FinishFrame(const FrameHeader& header, uint64_t segment_first, uint64_t offset,
+                     std::string* frame);
 // The frame at `offset`, or nullopt when there is no undamaged one.
 std::optional<Frame> DecodeFrame(std::string_view segment, uint64_t segment_first, uint64_t offset);
 

@@ -35,7 +35,7 @@ struct PendingFrame {
 // Two ways of failing. Broken: log data could not be written or synced; for good. Full: the disk
 // had no room for the next segment; the frames wait in `backlog_`, every call to WaitForSpace or
 // WaitDurable has the writer try once more.
-class LogImpl : public Log {
+class LogImpl final : public Log {
  public:
   LogImpl(Options options, const LogContents& contents);
   // Whoever wants to know whether this worked calls Close before.

@@ -14,6 +14,7 @@ namespace {
 struct SegmentScan {
   std::optional<SegmentHeader> header;
   uint64_t last_sequence = 0;     // of the chain of good frames
+  uint64_t last_checksum = 0;     // of the last frame in it
   uint64_t used_bytes = 0;        // end of that chain
   uint64_t durable = 0;           // highest durable number in header and frames, wherever they lie
   uint64_t highest_sequence = 0;  // in any good frame, wherever it lies
@@ -60,12 +61,16 @@ absl::StatusOr<SegmentScan> ScanSegment(std::string_view bytes, uint64_t first_s
   scan.highest_sequence = scan.last_sequence;
   scan.used_bytes = kSegmentHeaderBytes;
   while (const std::optional<Frame> frame = DecodeFrame(bytes, first_sequence, scan.used_bytes)) {
-    if (frame->header.first_sequence != scan.last_sequence + 1) break;
+    if (frame->header.first_sequence != scan.last_sequence + 1 ||
+        frame->header.previous != scan.last_checksum) {
+      break;
+    }
     See(frame->header, &scan);
     RETURN_IF_ERROR(ReplayFrame(*frame, after, replay));
     scan.sealed |= frame->header.kind == FrameKind::kSealed;
     scan.last_sequence = LastSequence(frame->header);
     scan.frames.emplace_back(scan.used_bytes, scan.last_sequence);
+    scan.last_checksum = frame->checksum;
     scan.used_bytes = frame->end;
   }
   scan.dirty_end = DirtyEnd(bytes, scan.used_bytes);
@@ -83,7 +88,8 @@ absl::StatusOr<std::vector<LogSegment>> ListSegments(FileSystem* files,
   for (const std::string& name : names) {
     const std::optional<uint64_t> first = ParseSegmentName(name);
     if (!first.has_value()) continue;
-    ASSIGN_OR_RETURN(const auto file, files->Open(directory + "/" + name, OpenMode::kRead));
+    ASSIGN_OR_RETURN(const auto file,
+                     files->Open(fmt::format("{}/{}", directory, name), OpenMode::kRead));
     ASSIGN_OR_RETURN(const uint64_t size, file->Size());
     char bytes[kSegmentHeaderBytes];
     ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes, sizeof(bytes)));
@@ -225,7 +231,7 @@ class Reader {
 
   void KeepTail(const SegmentScan& scan, std::string_view bytes) {
     contents_.header_missing = !scan.header.has_value();
-    contents_.dirty_end = scan.dirty_end;
+    contents_.last_checksum = scan.last_checksum;
     contents_.unproven_offset = scan.used_bytes;
     for (const auto& [offset, last] : scan.frames) {
       if (last > contents_.known_durable) {

@@ -46,7 +46,7 @@ struct LogContents {
 
   // Of the last segment, when nothing is wrong:
   bool header_missing = false;   // never written: no frame in it counts
-  uint64_t dirty_end = 0;        // end of what an unsynced tail left behind used_bytes; 0 = nothing
+  uint64_t last_checksum = 0;    // of its last good frame; 0 when it has none
   uint64_t unproven_offset = 0;  // where the frames begin that nothing shows to be durable
   std::string unproven;          // these frames
 };

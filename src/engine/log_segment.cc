@@ -1,6 +1,7 @@
 #include "engine/log_segment.h"
 
 #include <algorithm>
+#include <random>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -9,12 +10,14 @@ namespace firstseen {
 namespace {
 
 constexpr uint64_t kMarkerBytes = kFrameHeaderBytes;
-constexpr uint64_t kWipeBlockBytes = 1 << 20;
 
 }  // namespace
 
 SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, uint64_t segment_bytes)
-    : files_(files), directory_(std::move(directory)), segment_bytes_(segment_bytes) {}
+    : files_(files),
+      directory_(std::move(directory)),
+      segment_bytes_(segment_bytes),
+      nonce_(std::random_device()()) {}
 
 std::string SegmentWriter::PreparedPath() const {
   return fmt::format("{}/{}", directory_, kNextSegmentName);
@@ -22,33 +25,25 @@ std::string SegmentWriter::PreparedPath() const {
 
 absl::Status SegmentWriter::Resume(const LogContents& contents) {
   const LogSegment& last = contents.segments.back();
+  if (contents.header_missing) {
+    // Nothing in it counts. It is replaced, not written to: a header is there whole or not at all.
+    RETURN_IF_ERROR(Prepare(0));
+    RETURN_IF_ERROR(Switch({.first_sequence = last.first_sequence,
+                            .previous_last = last.previous_last,
+                            .durable = last.previous_last}));
+    return SyncName();
+  }
   const std::string path = directory_ + "/" + SegmentName(last.first_sequence);
   ASSIGN_OR_RETURN(file_, files_->Open(path, OpenMode::kReadWrite));
   first_sequence_ = last.first_sequence;
   offset_ = last.used_bytes;
   file_bytes_ = last.file_bytes;
+  last_checksum_ = contents.last_checksum;
   has_records_ = contents.last_sequence >= first_sequence_;
   name_unsynced_ = true;
-  if (contents.header_missing) {
-    RETURN_IF_ERROR(file_->Write(0, EncodeSegmentHeader({.first_sequence = first_sequence_,
-                                                         .previous_last = last.previous_last,
-                                                         .durable = contents.known_durable,
-                                                         .segment_bytes = file_bytes_})));
-  }
   RETURN_IF_ERROR(file_->Write(contents.unproven_offset, contents.unproven));
-  RETURN_IF_ERROR(WipeTail(contents));
   RETURN_IF_ERROR(Sync());
   return SyncName();
-}
-
-absl::Status SegmentWriter::WipeTail(const LogContents& contents) {
-  if (contents.dirty_end == 0) return absl::OkStatus();
-  const std::string zeros(std::min(contents.dirty_end - offset_, kWipeBlockBytes), '\0');
-  for (uint64_t at = offset_; at < contents.dirty_end; at += zeros.size()) {
-    const uint64_t bytes = std::min<uint64_t>(zeros.size(), contents.dirty_end - at);
-    RETURN_IF_ERROR(file_->Write(at, std::string_view(zeros).substr(0, bytes)));
-  }
-  return absl::OkStatus();
 }
 
 uint64_t SegmentWriter::room() const {
@@ -89,21 +84,27 @@ absl::Status SegmentWriter::Switch(const SegmentHeader& header) {
   FIRSTSEEN_CHECK(prepared_ != nullptr && !name_unsynced_);
   SegmentHeader complete = header;
   complete.segment_bytes = prepared_bytes_;
-  RETURN_IF_ERROR(prepared_->Write(0, EncodeSegmentHeader(complete)));
+  // Gone unless all goes well: a second header over a first one that may have reached the disk in
+  // part could come out as neither.
+  std::unique_ptr<File> file = std::move(prepared_);
+  RETURN_IF_ERROR(file->Write(0, EncodeSegmentHeader(complete)));
   const std::string path = directory_ + "/" + SegmentName(header.first_sequence);
   if (const absl::Status renamed = files_->Rename(PreparedPath(), path); !renamed.ok()) {
-    // Only if the name is certainly not there can the old segment be gone on with.
-    ASSIGN_OR_RETURN(const bool exists, files_->Exists(path));
-    return exists ? Unavailable("{} is in an unknown state: {}", path, Message(renamed)) : renamed;
+    // Only if the new name is certainly not there can the old segment be gone on with.
+    ASSIGN_OR_RETURN(const bool still_prepared, files_->Exists(PreparedPath()));
+    return still_prepared ? renamed
+                          : Unavailable("{} is in an unknown state: {}", path, Message(renamed));
   }
   if (has_records_ && offset_ + kMarkerBytes <= file_bytes_) {
     previous_ = std::move(file_);
     previous_first_ = first_sequence_;
     previous_offset_ = offset_;
+    previous_checksum_ = last_checksum_;
   }
-  file_ = std::move(prepared_);
+  file_ = std::move(file);
   first_sequence_ = header.first_sequence;
   offset_ = kSegmentHeaderBytes;
+  last_checksum_ = 0;
   file_bytes_ = prepared_bytes_;
   has_records_ = false;
   name_unsynced_ = true;
@@ -111,10 +112,14 @@ absl::Status SegmentWriter::Switch(const SegmentHeader& header) {
 }
 
 absl::Status SegmentWriter::Write(const FrameHeader& header, std::string* frame) {
-  FinishFrame(header, first_sequence_, offset_, frame);
+  FrameHeader complete = header;
+  complete.nonce = nonce_;
+  complete.previous = last_checksum_;
+  const uint64_t checksum = FinishFrame(complete, first_sequence_, offset_, frame);
   FIRSTSEEN_CHECK(offset_ + frame->size() <= file_bytes_);
   RETURN_IF_ERROR(file_->Write(offset_, *frame));
   offset_ += frame->size();
+  last_checksum_ = checksum;
   if (header.kind == FrameKind::kRecords) has_records_ = true;
   return absl::OkStatus();
 }
@@ -136,7 +141,9 @@ absl::Status SegmentWriter::SealPrevious() {
   std::string seal(kFrameHeaderBytes, '\0');
   FinishFrame({.kind = FrameKind::kSealed,
                .first_sequence = first_sequence_,
-               .durable = first_sequence_ - 1},
+               .durable = first_sequence_ - 1,
+               .nonce = nonce_,
+               .previous = previous_checksum_},
               previous_first_, previous_offset_, &seal);
   RETURN_IF_ERROR(previous_->Write(previous_offset_, seal));
   previous_.reset();

@@ -27,9 +27,9 @@ class SegmentWriter {
  public:
   SegmentWriter(FileSystem* files, std::string directory, uint64_t segment_bytes);
 
-  // Goes on in the last segment of an undamaged log. Wipes what an unsynced tail left there,
-  // writes again and syncs what nothing showed to be durable: after a failed fsync in an earlier
-  // run it may be in memory only, although it could be read.
+  // Goes on in the last segment of an undamaged log. Writes again and syncs what nothing showed to
+  // be durable: after a failed fsync in an earlier run it may be in memory only, although it could
+  // be read.
   absl::Status Resume(const LogContents& contents);
 
   // Whether a frame of this size goes into the current segment.
@@ -44,7 +44,7 @@ class SegmentWriter {
   // when it fails; ResourceExhausted (disk full) may be tried again.
   absl::Status Prepare(uint64_t frame_bytes);
   // Gives the prepared segment its name and goes on in it. Everything written must have been
-  // synced. ResourceExhausted changes nothing and may be tried again.
+  // synced. After ResourceExhausted the old segment is gone on with; Prepare and try again.
   absl::Status Switch(const SegmentHeader& header);
 
   // `frame`: see FinishFrame. Fits(its size) must hold, except that there is always room for one
@@ -60,16 +60,17 @@ class SegmentWriter {
 
  private:
   std::string PreparedPath() const;
-  absl::Status WipeTail(const LogContents& contents);
   absl::Status SealPrevious();
 
   FileSystem* const files_;
   const std::string directory_;
   const uint64_t segment_bytes_;
+  const uint32_t nonce_;
 
   std::unique_ptr<File> file_;
   uint64_t first_sequence_ = 0;
-  uint64_t offset_ = 0;  // where the next frame goes
+  uint64_t offset_ = 0;         // where the next frame goes
+  uint64_t last_checksum_ = 0;  // of the frame before that; 0 = none
   uint64_t file_bytes_ = 0;
   bool has_records_ = false;
   bool name_unsynced_ = false;
@@ -78,6 +79,7 @@ class SegmentWriter {
   std::unique_ptr<File> previous_;
   uint64_t previous_first_ = 0;
   uint64_t previous_offset_ = 0;
+  uint64_t previous_checksum_ = 0;
 
   std::unique_ptr<File> prepared_;
   uint64_t prepared_bytes_ = 0;

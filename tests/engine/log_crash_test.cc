@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "engine/log.h"
 #include "support/faulty_file_system.h"
+#include "support/random.h"
 
 namespace firstseen {
 namespace {
@@ -242,7 +243,7 @@ TEST(LogCrashTest, DamageToTheLastFrameOfAClosedLogIsNoticedAfterPowerLoss) {
   auto after = disk.AfterPowerLoss(0);
   const std::string path = "/data/00000000000000000001.log";
   std::string content = after->Content(path);
-  content[64 + 48 + 5] ^= 1;
+  content[64 + 56 + 5] ^= 1;
   after->SetContent(path, content);
   EXPECT_THAT(OpenAgain(after.get(), program.history()), testing::HasSubstr("DATA_LOSS"));
 }
@@ -439,6 +440,65 @@ TEST(LogCrashTest, ClosingOnAFullDiskSaysThatRecordsAreLost) {
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(program.Append(std::string(100, 'x')));
   EXPECT_EQ(program.log()->Close().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(OpenAgain(&disk, program.history()), "");
+}
+
+// ---- Random lives: any workload, any fault, any end, again and again on the same disk.
+
+void LiveOnce(Random* random, Program* program) {
+  for (uint64_t steps = random->Below(30); steps > 0; --steps) {
+    switch (random->Below(8)) {
+      case 0:
+        program->Snapshot();
+        break;
+      case 1:
+        program->log()->Nudge();
+        break;
+      case 2:
+      case 3:
+      case 4:
+        program->Wait();
+        break;
+      default:
+        program->Append(program->Name("random") + std::string(random->Below(700), 'r'));
+    }
+  }
+  if (random->OneIn(3)) program->log()->Close().IgnoreError();
+}
+
+void LiveAndDie(Random* random, uint64_t lives) {
+  auto disk = std::make_unique<Disk>();
+  History history;
+  for (uint64_t life = 0; life < lives && !testing::Test::HasFailure(); ++life) {
+    const bool faulty = random->OneIn(2);
+    if (faulty) {
+      disk->FailAt({.at = 1 + random->Below(60),
+                    .for_good = random->OneIn(2),
+                    .error = random->OneIn(2) ? Disk::Error::kIo : Disk::Error::kNoSpace,
+                    .tear = random->OneIn(2)});
+    }
+    Program program(disk.get(), history);
+    const std::string wrong = program.Open();
+    if (wrong.empty()) {
+      LiveOnce(random, &program);
+      history = program.history();
+    } else {
+      ASSERT_TRUE(faulty && wrong.find("(injected)") != std::string::npos) << wrong;
+    }
+    auto next = random->OneIn(2) ? disk->AfterProcessCrash() : disk->AfterPowerLoss(random->Next());
+    // The old program's writer may still be at work on the old disk.
+    if (program.log() != nullptr) program.log()->Close().IgnoreError();
+    disk = std::move(next);
+  }
+}
+
+TEST(LogCrashTest, RandomLivesKeepEveryAcknowledgedRecord) {
+  Random random;
+  for (int i = 0; i < 100 && !HasFailure(); ++i) LiveAndDie(&random, 8);
+}
+
+TEST(LogCrashLong, RandomLivesKeepEveryAcknowledgedRecord) {
+  Random random;
+  for (int i = 0; i < 10'000 && !HasFailure(); ++i) LiveAndDie(&random, 20);
 }
 
 // ---- Group commit.
