@@ -9,12 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "keys/fingerprint.h"
 
 namespace firstseen {
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they are");
 
 class ByteWriter {
  public:
@@ -22,8 +21,7 @@ class ByteWriter {
 
   template <typename Number>
   void Put(Number value) {
-    static_assert(std::is_integral_v<Number>);
-    out_->append(reinterpret_cast<const char*>(&value), sizeof(value));
+    AppendLittle(out_, value);
   }
   // A 32-bit length and the bytes.
   void String(std::string_view text) {
@@ -48,10 +46,8 @@ class ByteReader {
 
   template <typename Number>
   Number Get() {
-    Number value = 0;
-    const std::string_view bytes = Bytes(sizeof(value));
-    if (ok_) std::memcpy(&value, bytes.data(), sizeof(value));
-    return value;
+    const std::string_view bytes = Bytes(sizeof(Number));
+    return ok_ ? LoadLittle<Number>(bytes.data()) : 0;
   }
   std::string_view Bytes(size_t size) {
     if (rest_.size() < size) {

@@ -122,6 +122,7 @@ absl::StatusOr<std::vector<Fingerprint>> DecodeEliasFano(std::string_view bytes,
       }
       if (low_bits < 128) value |= static_cast<Wide>(high_part) << low_bits;
       prints[i] = Parts(shared | (value << (128 - bits)));
+      if (i > 0 && prints[i] <= prints[i - 1]) return DataLoss("shard is not in ascending order");
     }
   }
   if (i != n) return DataLoss("shard has {} fingerprints instead of {}", i, n);

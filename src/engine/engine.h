@@ -53,7 +53,8 @@ struct ClaimResult {
   uint64_t sequence = 0;
 };
 
-// A batch of an import: one log record; after a crash all of it or nothing is there.
+// A batch of an import: one log record; after a crash all of it or nothing is there. At most 2^20
+// rows. Owners are kept unsettled, like those of claims, so they count in owner_bytes for good.
 struct ImportBatch {
   struct Row {
     WindowId window = 0;

@@ -1,4 +1,5 @@
 // Every cut and every flipped byte, and what repair makes of them.
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -164,7 +165,7 @@ TEST(DamageTest, NothingIsListedForAGoodDirectory) {
 }
 
 TEST(DamageTest, RepairOfASnapshotLosesOnlyTheDamagedSections) {
-  TemporaryDirectory directory;
+  TestDirectory directory;
   ManualClock clock;
   EngineOptions options;
   options.directory = directory.path() + "/data";

@@ -4,37 +4,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "firstseen/types.h"
+#include "support/directory.h"
 
 namespace firstseen {
-
-// A directory that is gone after the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    static std::atomic<int> count = 0;
-    path_ = testing::TempDir() + "/firstseen-engine-" + std::to_string(getpid()) + "-" +
-            std::to_string(count++);
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directory(path_);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Time that moves when told to.
 class ManualClock : public Clock {
@@ -146,7 +126,7 @@ class EngineTest : public testing::Test {
     return set.value_or(0);
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   ManualClock clock_;
   EngineOptions options_;
   std::unique_ptr<Engine> engine_;
