@@ -12,7 +12,7 @@ namespace {
 
 // Keys of a batch whose cache lines are fetched together: enough to keep all line-fill buffers of
 // a core busy, few enough that the lines stay in the first-level cache.
-constexpr size_t kBlock = 32;
+constexpr size_t kBlock = 64;
 
 using ProbeBlock = std::array<Shard::Probe, kBlock>;
 
