@@ -34,11 +34,10 @@
 // - The directory never has more than 16 pointers a shard (and 1024), so that fingerprints made to
 //   share long prefixes cannot blow it up; their shards then take the excess into the overflow.
 //
-// Costs at load 0.8 to 0.94: a lookup fetches the shard's header (cached, up to some 100 million
-// entries), the tag line of one group and, for a hit, often another line; with the 32 marks that 50
-// million entries leave room for, few missing lookups need the alternate group. An add moves about
-// nine entries by its share in growing. All are O(1) but for a rebuild or split of one shard (under
-// 0.2 ms), and overflows, O(log n).
+// Costs at load 0.8 to 0.94: a lookup fetches the shard's two header lines, the tag line of one
+// group and, for a hit, often another line; with the 32 marks that 50 million entries leave room
+// for, few missing lookups need the alternate group. An add moves about nine entries by its share
+// in growing. All are O(1) but for a rebuild or split of one shard and overflows, O(log n).
 //
 // Ideas: quotienting, Cleary 1984; a second group by hash and a tag scan, as in the vector quotient
 // filter, Pandey et al., SIGMOD 2021, but home first, so that most lookups need one group; moving
