@@ -14,7 +14,6 @@
 #include "billing/held.h"
 #include "billing/inbox.h"
 #include "billing/ledger.h"
-#include "billing/log.h"
 #include "billing/retention.h"
 #include "billing/run_context.h"
 #include "store/embedded_store.h"
@@ -163,7 +162,6 @@ absl::Status CheckOptions(const BillRunOptions& options) {
 absl::StatusOr<BillRunReport> RunBilling(const BillingConfig& config,
                                          const BillRunOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
-  StartLog(config.log_level);
   const int64_t start_ns = Clock::Real()->MonotonicNanos();
   BillingRun run(config, options);
   RETURN_IF_ERROR(run.Open());

@@ -7,7 +7,6 @@
 
 #include "base/status.h"
 #include "base/time_text.h"
-#include "billing/log.h"
 #include "engine/window.h"
 
 namespace firstseen {
@@ -51,6 +50,11 @@ absl::Status ResolvePaths(BillingConfig* config) {
         "inbox.directory, inbox.done, inbox.failed and bills.directory must be four directories");
   }
   return absl::OkStatus();
+}
+
+bool IsLogLevel(std::string_view level) {
+  static constexpr std::string_view kLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
+  return std::ranges::count(kLevels, level) > 0;
 }
 
 absl::Status CheckStatus(const StatusConfig& status) {

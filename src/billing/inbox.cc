@@ -70,6 +70,14 @@ absl::Status Inbox::TakeAll(absl::Time now) {
     if (context_.options.stop != nullptr && context_.options.stop->load()) break;
     RETURN_IF_ERROR(Take(name, now));
   }
+  if (to_close_.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(context_.Step("close files"));
+  return context_.ledger->Transact([this] { return CloseMoved(); });
+}
+
+absl::Status Inbox::CloseMoved() {
+  for (const int64_t id : to_close_) RETURN_IF_ERROR(context_.ledger->CloseFile(id));
+  to_close_.clear();
   return absl::OkStatus();
 }
 
@@ -92,6 +100,7 @@ absl::Status Inbox::Take(const std::string& name, absl::Time now) {
   file.name = name;
   file.seen_ms = absl::ToUnixMillis(now);
   RETURN_IF_ERROR(context_.ledger->Transact([&]() -> absl::Status {
+    RETURN_IF_ERROR(CloseMoved());
     ASSIGN_OR_RETURN(file.id, context_.ledger->RegisterFile(file));
     ASSIGN_OR_RETURN(file.stored_name, StoredName(name, file.id));
     return context_.ledger->SetStoredName(file.id, file.stored_name);
@@ -194,8 +203,7 @@ absl::Status Inbox::FinishDone(const InboxFileRow& file) {
   RETURN_IF_ERROR(context_.Step("sync move to done"));
   RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.done));
   RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.directory));
-  RETURN_IF_ERROR(context_.Step("close file"));
-  RETURN_IF_ERROR(context_.ledger->CloseFile(file.id));
+  to_close_.push_back(file.id);
   ++context_.report->files_done;
   spdlog::debug("{}: done", file.name);
   return absl::OkStatus();
@@ -217,8 +225,7 @@ absl::Status Inbox::FinishFailed(const InboxFileRow& file, const absl::Status& r
   RETURN_IF_ERROR(context_.files->Rename(InboxPath(file), FailedPath(file)));
   RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.failed));
   RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.directory));
-  RETURN_IF_ERROR(context_.Step("close file"));
-  RETURN_IF_ERROR(context_.ledger->CloseFile(file.id));
+  to_close_.push_back(file.id);
   ++context_.report->files_failed;
   spdlog::warn("{}: cannot be used; moved to {}, with the reason beside it", file.name,
                inbox.failed);

@@ -46,6 +46,9 @@ class Inbox {
   absl::Status RecoverFile(const InboxFileRow& file);
   // OK when the file can be read to its end, InvalidArgument or DataLoss when it cannot be used.
   absl::Status CheckReadable(const std::string& path);
+  // Closes the registrations of files that were moved: in the SQL transaction that registers the
+  // next file, to save one.
+  absl::Status CloseMoved();
   absl::StatusOr<std::string> StoredName(const std::string& name, int64_t id);
 
   std::string InboxPath(const InboxFileRow& file) const {
@@ -64,6 +67,7 @@ class Inbox {
   std::unique_ptr<OutputFile> bad_rows_;
   std::unique_ptr<OutputFile> reasons_;
   uint64_t bad_row_line_ = 0;
+  std::vector<int64_t> to_close_;
 };
 
 }  // namespace firstseen

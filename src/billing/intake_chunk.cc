@@ -28,7 +28,7 @@ absl::Status IntakeChunk::Process() {
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (rows_[i].status.ok()) RETURN_IF_ERROR(Judge(i));
   }
-  RETURN_IF_ERROR(Claim());
+  RETURN_IF_ERROR(Flush());
   RETURN_IF_ERROR(Record());
   RETURN_IF_ERROR(Settle());
   return Decide();
@@ -54,14 +54,19 @@ absl::Status IntakeChunk::LoadEntries() {
 absl::Status IntakeChunk::LookUpDecisions() {
   const int64_t too_old_ms = context_.book->TooOldBefore();
   absl::flat_hash_set<std::string> wanted;
+  absl::flat_hash_set<std::string_view> here;  // the transaction is in this chunk
   for (const Row& row : rows_) {
     const Transaction& t = row.transaction;
-    if (!row.status.ok() || by_serial_.contains(t.serial)) continue;
+    if (!row.status.ok() || by_serial_.contains(t.serial) || here.contains(t.serial)) continue;
     const bool old_accepted = t.status_class == StatusClass::kCounting &&
                               context_.config.ledger.too_old == TooOldPolicy::kAccept &&
                               absl::ToUnixMillis(t.event_time) < too_old_ms;
     const bool reversal = t.status_class == StatusClass::kReversal && context_.book->purged();
-    if (old_accepted || reversal) wanted.insert(t.serial);
+    if (old_accepted || reversal) {
+      wanted.insert(t.serial);
+    } else if (t.status_class == StatusClass::kCounting) {
+      here.insert(t.serial);
+    }
   }
   ASSIGN_OR_RETURN(old_decisions_,
                    FindDecisions(context_.files, context_.config.inbox.done, wanted));
@@ -166,6 +171,7 @@ absl::Status IntakeChunk::JudgeCounting(size_t i, const std::string& member) {
     entry.row.origin = kOriginBillable;
     entry.row.verdict = LedgerVerdict::kNoSet;
   } else {
+    if (released_members_.contains(member)) RETURN_IF_ERROR(Flush());
     entry.claiming = true;
     claims_[t.rule->set].push_back(index);
   }
@@ -200,7 +206,7 @@ absl::Status IntakeChunk::JudgeReversal(size_t i, const std::string& member) {
   const Transaction& t = rows_[i].transaction;
   const size_t index = Find(t.serial);
   if (index == kNoEntry) return ReverseUnknown(i);
-  if (entries_[index].claiming) RETURN_IF_ERROR(Claim());
+  if (entries_[index].releasing) RETURN_IF_ERROR(Flush());
   Entry& entry = entries_[index];
   if (entry.row.app_id != t.app_id) {
     Reject(i, InvalidArgument("conflict: the transaction of this serial is of another app"),
@@ -241,35 +247,25 @@ absl::Status IntakeChunk::ReleaseOrAdjust(size_t i, size_t index, const std::str
   if (billable && entry.row.bill_serial != 0 && !context_.book->IsOpen(entry.row.bill_serial)) {
     return Adjust(i, entry.row);
   }
-  if (billable && entry.row.verdict != LedgerVerdict::kNoSet) {
-    if (member.empty() && entry.transaction == nullptr) {
-      Reject(i, InvalidArgument("the fields of the member are needed to release its claim"));
-      return absl::OkStatus();
-    }
-    if (!member.empty() && member != entry.row.member) {
-      Reject(i, InvalidArgument("conflict: the transaction of this serial has another member"));
-      return absl::OkStatus();
-    }
-    RETURN_IF_ERROR(Claim());
-    RETURN_IF_ERROR(Release(member.empty() ? *entry.transaction : t, &entry));
-  }
-  entry.row.state = RowState::kReversed;
-  entry.changed = true;
-  judgements_[i].kind = billable ? DecisionKind::kRelease : DecisionKind::kUnbilled;
   judgements_[i].entry = index;
+  entry.changed = true;
+  if (!entry.claiming && (!billable || entry.row.verdict == LedgerVerdict::kNoSet)) {
+    entry.row.state = RowState::kReversed;
+    judgements_[i].kind = billable ? DecisionKind::kRelease : DecisionKind::kUnbilled;
+    return absl::OkStatus();
+  }
+  if (member.empty() && entry.transaction == nullptr) {
+    Reject(i, InvalidArgument("the fields of the member are needed to release its claim"));
+    return absl::OkStatus();
+  }
+  if (!member.empty() && member != entry.row.member) {
+    Reject(i, InvalidArgument("conflict: the transaction of this serial has another member"));
+    return absl::OkStatus();
+  }
+  entry.releasing = true;
+  releases_.push_back({i, index, member.empty() ? entry.transaction : &t});
+  released_members_.insert(entry.row.member);
   return absl::OkStatus();
-}
-
-absl::Status IntakeChunk::Release(const Transaction& source, Entry* entry) {
-  RETURN_IF_ERROR(context_.Step("release"));
-  const std::vector<std::string_view> fields(source.fields.begin(), source.fields.end());
-  MemberRequest request;
-  request.fields = fields;
-  request.window = static_cast<WindowId>(entry->row.window);
-  request.token = entry->row.serial;
-  MemberResult result;
-  RETURN_IF_ERROR(context_.store->Remove(entry->row.set, {&request, 1}, {&result, 1}));
-  return result.status;
 }
 
 absl::Status IntakeChunk::ReverseUnknown(size_t i) {

@@ -3,8 +3,8 @@
 //   rows --> classified against the ledger --> claimed (Store) --> recorded (ledger, one SQL
 //   transaction) --> settled (Store)
 //
-// Rows take effect in the order of the file. A reversal that releases a claim is done between the
-// claims before it and those after it.
+// Rows take effect in the order of the file. Claims are collected, and releases (reversals) behind
+// them; both are done together, claims first, before a row that claims a member to be released.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,12 @@ class IntakeChunk {
     absl::Status status;                       // why the claim was refused
     std::string column;
   };
+  // A reversal that waits for the claims before it.
+  struct PendingRelease {
+    size_t row;
+    size_t entry;
+    const Transaction* source;  // of the member's fields
+  };
   // What a row's decision is made from, when all claims are answered.
   struct Judgement {
     size_t entry = kNoEntry;
@@ -77,12 +83,14 @@ class IntakeChunk {
   absl::Status ReverseUnknown(size_t i);
   absl::Status ReleaseOrAdjust(size_t i, size_t entry, const std::string& member);
   absl::Status Adjust(size_t i, const LedgerRow& billed);
-  absl::Status Release(const Transaction& reversal, Entry* entry);
   size_t NewEntry(const Transaction& transaction, const std::string& member);
   void FillRow(const Transaction& transaction, const std::string& member, LedgerRow* row) const;
   void Reject(size_t i, absl::Status status, std::string column = {});
 
-  absl::Status Claim();
+  // Claims, then releases, all that is collected.
+  absl::Status Flush();
+  absl::Status Release();
+  absl::Status ReleaseInSet(const std::string& set, const std::vector<PendingRelease>& releases);
   absl::Status ClaimSet(const std::string& set, const std::vector<size_t>& entries);
   void TakeVerdict(const MemberResult& result, Entry* entry);
   absl::Status Record();
@@ -99,6 +107,8 @@ class IntakeChunk {
   std::vector<Entry> entries_;
   absl::flat_hash_map<std::string, size_t> by_serial_;
   absl::flat_hash_map<std::string, std::vector<size_t>> claims_;  // entries by set
+  std::vector<PendingRelease> releases_;
+  absl::flat_hash_set<std::string> released_members_;  // of releases_
   absl::flat_hash_map<std::string, Decision> old_decisions_;
   std::vector<AdjustmentRow> adjustments_;
   absl::flat_hash_set<std::string> adjusted_;

@@ -1,5 +1,6 @@
 // The second half of IntakeChunk: claims, ledger, settlement, decisions.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -9,12 +10,54 @@
 
 namespace firstseen {
 
-absl::Status IntakeChunk::Claim() {
+absl::Status IntakeChunk::Flush() {
   for (auto& [set, entries] : claims_) {
     if (entries.empty()) continue;
     RETURN_IF_ERROR(ClaimSet(set, entries));
     entries.clear();
   }
+  return Release();
+}
+
+absl::Status IntakeChunk::Release() {
+  std::map<std::string, std::vector<PendingRelease>> by_set;
+  for (const PendingRelease& release : releases_) {
+    Entry& entry = entries_[release.entry];
+    entry.releasing = false;
+    if (!entry.status.ok()) {
+      Reject(release.row,
+             InvalidArgument("the transaction of this serial is a bad row itself; mend that first"),
+             context_.config.inbox.serial_column);
+      continue;
+    }
+    const bool owns =
+        entry.row.verdict == LedgerVerdict::kFirst || entry.row.verdict == LedgerVerdict::kRepeat;
+    if (owns) by_set[entry.row.set].push_back(release);
+    entry.row.state = RowState::kReversed;
+    judgements_[release.row].kind =
+        entry.row.origin == kOriginBillable ? DecisionKind::kRelease : DecisionKind::kUnbilled;
+  }
+  releases_.clear();
+  released_members_.clear();
+  for (const auto& [set, releases] : by_set) RETURN_IF_ERROR(ReleaseInSet(set, releases));
+  return absl::OkStatus();
+}
+
+absl::Status IntakeChunk::ReleaseInSet(const std::string& set,
+                                       const std::vector<PendingRelease>& releases) {
+  RETURN_IF_ERROR(context_.Step("release"));
+  std::vector<std::vector<std::string_view>> fields(releases.size());
+  std::vector<MemberRequest> requests(releases.size());
+  std::vector<MemberResult> results(releases.size());
+  for (size_t i = 0; i < releases.size(); ++i) {
+    const LedgerRow& row = entries_[releases[i].entry].row;
+    fields[i].assign(releases[i].source->fields.begin(), releases[i].source->fields.end());
+    requests[i].fields = fields[i];
+    requests[i].window = static_cast<WindowId>(row.window);
+    requests[i].token = row.serial;
+  }
+  RETURN_IF_ERROR(context_.store->Remove(set, requests, results));
+  for (const MemberResult& result : results) RETURN_IF_ERROR(result.status);
   return absl::OkStatus();
 }
 

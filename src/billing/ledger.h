@@ -176,8 +176,9 @@ class Ledger {
 
   // Events before this time may have been purged; 0 = nothing was.
   virtual absl::StatusOr<int64_t> PurgeLine() = 0;
-  // Moves the line forward and deletes rows before it: duplicates and rows that do not count, and
-  // billable ones whose bill file is written; none of an open inbox file. Returns how many.
+  // Deletes rows before the line and moves it forward if there were any: duplicates and rows that
+  // do not count, and billable ones whose bill file is written; none of an open inbox file. Returns
+  // how many.
   virtual absl::StatusOr<int64_t> Purge(int64_t line_ms) = 0;
   virtual absl::Status ForgetAdjustments(int64_t before_ms) = 0;
 };

@@ -241,7 +241,6 @@ absl::StatusOr<int64_t> SqlLedger::Purge(int64_t line_ms) {
   RETURN_IF_ERROR(Transact([&] {
     return Guard("purge", [&] {
       const long long line = line_ms;
-      session_ << "UPDATE counters SET value = :v WHERE name = 'purge_line_ms'", use(line);
       soci::statement statement =
           (session_.prepare
                << "DELETE FROM transactions WHERE event_ms < :v AND state <> "
@@ -253,6 +252,9 @@ absl::StatusOr<int64_t> SqlLedger::Purge(int64_t line_ms) {
            use(line));
       statement.execute(true);
       purged = statement.get_affected_rows();
+      if (purged == 0) return;
+      session_ << "UPDATE counters SET value = :v WHERE name = 'purge_line_ms' AND value < :w",
+          use(line, "v"), use(line, "w");
     });
   }));
   return purged;

@@ -11,7 +11,6 @@
 #include "billing/bill_file.h"
 #include "billing/bill_run.h"
 #include "billing/ledger.h"
-#include "billing/log.h"
 
 namespace firstseen {
 namespace {
@@ -48,7 +47,6 @@ absl::Status CopyRows(FileSystem* files, const BillingConfig& config, const Bill
 }  // namespace
 
 absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const ResendOptions& options) {
-  StartLog(config.log_level);
   const absl::StatusOr<absl::Time> period = ParsePeriod(options.period, config.zone);
   if (!period.ok()) return Annotate(period.status(), "period");
   ASSIGN_OR_RETURN(const std::unique_ptr<Ledger> ledger,

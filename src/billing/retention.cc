@@ -20,9 +20,10 @@ absl::Status PurgeRows(const RunContext& context) {
   if (line_ms <= 0) return absl::OkStatus();
   RETURN_IF_ERROR(context.Step("purge"));
   ASSIGN_OR_RETURN(const int64_t purged, context.ledger->Purge(line_ms));
+  if (purged == 0) return absl::OkStatus();
   context.book->set_purge_line(line_ms);
   context.report->purged_rows += purged;
-  if (purged > 0) spdlog::info("{} ledger rows purged", purged);
+  spdlog::info("{} ledger rows purged", purged);
   return absl::OkStatus();
 }
 
