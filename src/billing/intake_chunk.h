@@ -53,6 +53,7 @@ class IntakeChunk {
     bool in_ledger = false;
     bool changed = false;
     bool claiming = false;                     // in claims_, no answer yet
+    bool releasing = false;                    // in releases_
     bool was_held = false;                     // its member is in held_members
     const Transaction* transaction = nullptr;  // of the row it was first met in, or nullptr
     absl::Status status;                       // why the claim was refused
