@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/human.h"
 #include "base/status.h"
 
 namespace firstseen::cli {
@@ -38,6 +39,24 @@ void AddDataOptions(CLI::App* command, Session& session) {
   command->add_option("--key-file", session.key_file, "Key file, when it is not DIR/key")
       ->type_name("FILE")
       ->envname("FIRSTSEEN_KEY_FILE");
+  const CLI::Validator size(
+      [](const std::string& text) {
+        const absl::StatusOr<uint64_t> bytes = ParseBytes(text);
+        return bytes.ok() ? std::string() : std::string(Message(bytes.status()));
+      },
+      "");
+  command
+      ->add_option("--memory-bytes-max", session.memory_bytes_max,
+                   "Memory that all sets may take, e.g. 16GiB; no limit by default")
+      ->type_name("SIZE")
+      ->envname("FIRSTSEEN_STORE_MEMORY_BYTES_MAX")
+      ->check(size);
+  command
+      ->add_option("--owner-bytes-max", session.owner_bytes_max,
+                   "Memory that owners of claims may take; 4GiB by default")
+      ->type_name("SIZE")
+      ->envname("FIRSTSEEN_STORE_OWNER_BYTES_MAX")
+      ->check(size);
 }
 
 CLI::Option* AddSet(CLI::App* command, Session& session) {
@@ -53,6 +72,11 @@ EmbeddedStoreOptions StoreOptions(const Session& session) {
   options.directory = session.data;
   options.key_file = session.key_file;
   options.holder = "firstseen " + session.command;
+  // The command line has checked that they are sizes. 0 = no limit, as in firstseen.toml.
+  const uint64_t memory = ParseBytes(session.memory_bytes_max).value_or(0);
+  const uint64_t owners = ParseBytes(session.owner_bytes_max).value_or(0);
+  if (memory != 0) options.memory_bytes_max = memory;
+  if (owners != 0) options.owner_bytes_max = owners;
   return options;
 }
 

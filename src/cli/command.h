@@ -29,6 +29,8 @@ struct Session {
   std::string command;  // "import"
   std::string data;     // --data
   std::string key_file;
+  std::string memory_bytes_max;  // sizes as text; empty = the default
+  std::string owner_bytes_max;
   std::string set;
   bool json = false;
   // Set by the subcommand's callback; returns the exit status.
@@ -39,7 +41,7 @@ struct Session {
 CLI::App* AddCommand(CLI::App& parent, Session& session, const std::string& name,
                      const std::string& description, const std::string& footer,
                      std::function<absl::StatusOr<int>()> run);
-// --data DIR, --key-file FILE
+// --data DIR, --key-file FILE, --memory-bytes-max SIZE, --owner-bytes-max SIZE
 void AddDataOptions(CLI::App* command, Session& session);
 // Positional SET
 CLI::Option* AddSet(CLI::App* command, Session& session);

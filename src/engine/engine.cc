@@ -78,7 +78,7 @@ absl::StatusOr<SetId> EngineImpl::CreateSet(std::string_view name, const SetOpti
 
 absl::StatusOr<SetId> EngineImpl::FindSet(std::string_view name) const {
   const Set* set = state_.Find(name);
-  if (set == nullptr) return NotFound("no set {}", name);
+  if (set == nullptr) return NotFound("no set {}; `firstseen stats` lists those there are", name);
   return set->id();
 }
 

@@ -278,6 +278,18 @@ TEST_F(CliTest, StatsNamesEverythingAboutAWindow) {
   EXPECT_GT(json::parse(Run({"stats", "--json"}).out)["snapshot_bytes"], 0);
 }
 
+TEST_F(CliTest, OverALimitRowsAreRefusedWithTheLimitsName) {
+  MakeSet();
+  std::string rows;
+  for (int i = 0; i < 10'000; ++i) rows += "T|2023-05-01|a|" + std::to_string(i) + "\n";
+  const Ran ran = Run({"claim", "kyc", "--memory-bytes-max", "32K"}, rows);
+  EXPECT_EQ(ran.exit_status, 1);
+  EXPECT_THAT(ran.out + ran.err, HasSubstr("memory_bytes_max"));
+  EXPECT_EQ(Run({"claim", "kyc", "--memory-bytes-max", "much"}).exit_status, 2);
+  EXPECT_EQ(Run({"claim", "kyc", "--memory-bytes-max", "1GiB"}, "T1|2023-05-01|a|1\n").exit_status,
+            0);
+}
+
 TEST_F(CliTest, ASecondProcessIsRefusedAndToldWhoHoldsTheData) {
   MakeSet();
   Child holder(Arguments({"claim", "kyc"}));
