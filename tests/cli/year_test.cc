@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/cli_fixture.h"
@@ -25,6 +28,7 @@ class YearTest : public CliTest {
     const char* given = std::getenv("FIRSTSEEN_SEED");
     const std::string seed = given != nullptr ? given : std::to_string(std::random_device()());
     std::printf("FIRSTSEEN_SEED=%s\n", seed.c_str());
+    random_.seed(std::strtoull(seed.c_str(), nullptr, 10));
     encoding_ = encoding;
     const Ran ran = RunProgram({"generate", "--seed", seed, "--history-rows", std::to_string(rows),
                                 "--transactions", std::to_string(transactions), "--encoding",
@@ -35,11 +39,14 @@ class YearTest : public CliTest {
     fs::create_directory(path("inbox"));
   }
 
-  Ran Bill(std::vector<std::string> arguments) const {
+  std::vector<std::string> BillArguments(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "bill");
     arguments.insert(arguments.end(), {"--config", path("firstseen.toml"), "--json", "--set",
                                        "bills.period_minutes=" + period_minutes_});
-    return RunProgram(arguments);
+    return arguments;
+  }
+  Ran Bill(const std::vector<std::string>& arguments) const {
+    return RunProgram(BillArguments(arguments));
   }
 
   json Import(const std::string& directory) const {
@@ -49,9 +56,16 @@ class YearTest : public CliTest {
     return json::parse(ran.out);
   }
 
-  void RunDay(const std::string& day, const std::string& now) const {
+  // Takes a day's transactions in and closes its periods; kills that many runs before one ends.
+  void RunDay(const std::string& day, const std::string& now, int kills = 0) {
     for (const std::string& file : Files(path("year/transactions/" + day))) {
       fs::copy_file(file, path("inbox/") + fs::path(file).filename().string());
+    }
+    for (int i = 0; i < kills; ++i) {
+      Child child(BillArguments({"run", "--once", "--now", now}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(random_() % kill_ms_));
+      child.Signal(SIGKILL);
+      child.Wait();
     }
     const Ran ran = Bill({"run", "--once", "--now", now});
     EXPECT_EQ(ran.exit_status, 0) << ran.err;
@@ -99,7 +113,7 @@ class YearTest : public CliTest {
     return serials;
   }
 
-  void WholeYear(uint64_t rows, uint64_t transactions, const std::string& encoding) {
+  void WholeYear(uint64_t rows, uint64_t transactions, const std::string& encoding, int kills = 0) {
     Generate(rows, transactions, encoding);
     MakeSet();
     const json imported = Import("year/history");
@@ -107,8 +121,8 @@ class YearTest : public CliTest {
     EXPECT_EQ(imported["added"], truth_["history"]["members"]);
     EXPECT_EQ(imported["rejected"], truth_["history"]["rejected"]);
     EXPECT_EQ(Import("year/gap")["added"], truth_["gap"]["new_members"]);
-    RunDay("2023-12-31", "2024-01-01T00:02:00+08:00");
-    RunDay("2024-01-01", "2024-01-01T12:02:00+08:00");
+    RunDay("2023-12-31", "2024-01-01T00:02:00+08:00", kills);
+    RunDay("2024-01-01", "2024-01-01T12:02:00+08:00", kills);
     EXPECT_EQ(Billed("bill_"), Truth(3, "billable"));
     EXPECT_EQ(Billed("adjustments_"), Truth(4, "1"));
     const json stats = json::parse(Run({"stats", "kyc", "--json"}).out);
@@ -122,16 +136,17 @@ class YearTest : public CliTest {
   }
 
   std::string encoding_;
+  std::mt19937_64 random_;
+  uint64_t kill_ms_ = 1'500;           // a run is killed within this time
   std::string period_minutes_ = "60";  // fewer bill files, fewer fsyncs
   json truth_;
 };
 
-TEST_F(YearTest, TheBillIsTheTruthAndVerified) {
-  period_minutes_ = "5";
-  WholeYear(5'000, 4'000, "utf-8");
-}
+TEST_F(YearTest, TheBillIsTheTruthAndVerified) { WholeYear(5'000, 4'000, "utf-8"); }
 
 TEST_F(YearTest, HistoryInGb18030GivesTheSame) { WholeYear(5'000, 2'000, "gb18030"); }
+
+TEST_F(YearTest, KilledAndStartedAgainGivesTheSame) { WholeYear(2'000, 4'000, "utf-8", 6); }
 
 TEST_F(YearTest, VerifyFindsABillThatWasTamperedWith) {
   Generate(2'000, 1'500, "utf-8");
@@ -168,7 +183,15 @@ TEST_F(YearTest, ResendWritesTheSameRowsUnderANewSerial) {
 
 class YearLong : public YearTest {};
 
-TEST_F(YearLong, TheBillIsTheTruthAndVerified) { WholeYear(1'000'000, 100'000, "utf-8"); }
+TEST_F(YearLong, KilledAndStartedAgainGivesTheSame) {
+  period_minutes_ = "15";
+  WholeYear(20'000, 50'000, "utf-8", 100);
+}
+
+TEST_F(YearLong, TheBillIsTheTruthAndVerified) {
+  period_minutes_ = "5";
+  WholeYear(1'000'000, 100'000, "utf-8");
+}
 
 }  // namespace
 }  // namespace firstseen
