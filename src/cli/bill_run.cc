@@ -78,7 +78,8 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
                             "them into {} again",
                             report.rejected, report.files_failed, config.inbox.failed,
                             config.inbox.directory));
-  return kFailed;
+  // A service that was told to stop has done its work; who runs it once wants to be told.
+  return flags.once ? kFailed : kDone;
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ void RegisterBillRun(CLI::App& bill, Session& session) {
       bill, session, "bill run", "Take transaction files, write bill files",
       "Without --once it is a service: it looks into the inbox every few seconds, writes each\n"
       "period's bill files when the period and its grace time are over, and on SIGTERM finishes\n"
-      "the file in hand and exits 0. Exits 1 when rows or files went to failed/.\n"
+      "the file in hand and exits 0. With --once it exits 1 when rows or files went to failed/.\n"
       "\n"
       "Examples:\n"
       "  firstseen bill run --config firstseen.toml\n"

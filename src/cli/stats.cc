@@ -55,7 +55,8 @@ Json StatsJson(const std::vector<StoreSetStats>& sets, const StoreStats& stats) 
           {"snapshot_time", stats.snapshot_time
                                 ? Json(FormatEventTime(*stats.snapshot_time, absl::UTCTimeZone()))
                                 : Json(nullptr)},
-          {"snapshot_age_seconds", age}};
+          {"snapshot_age_seconds", age},
+          {"log_age_seconds", age}};  // the log reaches back to the snapshot it goes on from
 }
 
 constexpr char kRow[] = "{:<16} {:<10} {:>14} {:>10} {:>9} {:>10} {:>5} {:>5} {:>10}  {}";

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -271,7 +274,8 @@ TEST_F(CliTest, StatsNamesEverythingAboutAWindow) {
   }
   EXPECT_GT(window["false_duplicate_probability"], 0);
   EXPECT_LT(window["false_duplicate_probability"], 1e-20);
-  for (const char* key : {"log_bytes", "snapshot_bytes", "snapshot_age_seconds"}) {
+  for (const char* key :
+       {"log_bytes", "snapshot_bytes", "log_age_seconds", "snapshot_age_seconds"}) {
     EXPECT_TRUE(stats.contains(key)) << key;
   }
   ASSERT_EQ(Run({"snapshot"}).exit_status, 0);
@@ -301,6 +305,25 @@ TEST_F(CliTest, ASecondProcessIsRefusedAndToldWhoHoldsTheData) {
   holder.CloseInput();
   EXPECT_EQ(holder.Wait(), 0);
   EXPECT_EQ(Run({"stats"}).exit_status, 0);
+}
+
+TEST_F(CliTest, TheBillingServiceExitsZeroOnSigtermAndASecondOneIsRefused) {
+  MakeSet();
+  std::filesystem::copy_file(FIRSTSEEN_EXAMPLE_CONFIG, path("firstseen.toml"));
+  std::filesystem::create_directory(path("inbox"));
+  WriteFile("inbox/bad.txt", "no|such|columns\n1|2|3\n");
+  const std::vector<std::string> command = {"bill", "run", "--config", path("firstseen.toml")};
+  Child service(command);
+  while (!std::filesystem::exists(path("failed/bad.txt"))) usleep(10'000);
+  const Ran second = RunProgram(command);
+  EXPECT_EQ(second.exit_status, 1);
+  EXPECT_THAT(second.err, HasSubstr("firstseen bill run"));
+  service.Signal(SIGTERM);
+  EXPECT_EQ(service.Wait(), 0);
+  WriteFile("inbox/bad.txt", "no|such|columns\n1|2|3\n");
+  std::vector<std::string> once = command;
+  once.push_back("--once");
+  EXPECT_EQ(RunProgram(once).exit_status, 1) << "a file went to failed/";
 }
 
 TEST_F(CliTest, DamagedFilesAreRefusedUntilRepaired) {
