@@ -61,7 +61,8 @@ absl::Status Replayer::AddMembers(Window* window, std::span<const Fingerprint> a
       if (window->owners == nullptr) window->owners = state_->NewOwners();
       window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
     } else if (window->owners != nullptr) {
-      window->owners->Erase(print);  // the snapshot may know a later claim's owner
+      // The snapshot may know the owner of a later claim, which a repaired log no longer has.
+      window->owners->Erase(print);
     }
   }
   return absl::OkStatus();

@@ -44,10 +44,16 @@ struct ScriptRun {
   }
 
   // Whether `after`, what a crash left of the disk, holds what was promised.
-  absl::Status Check(const FaultyFileSystem& after) {
-    const bool was_created = created;
-    const std::vector<Model> candidates = driver.candidates();
-    if (was_created) return CheckRecovery(after, candidates);
+  absl::Status Check(const FaultyFileSystem& after) { return Check(after, driver.candidates()); }
+
+  absl::Status CheckPowerLoss(uint64_t seed) {
+    std::unique_ptr<FaultyFileSystem> after;
+    const std::vector<Model> candidates = driver.Freeze([&] { after = disk.AfterPowerLoss(seed); });
+    return Check(*after, candidates);
+  }
+
+  absl::Status Check(const FaultyFileSystem& after, const std::vector<Model>& candidates) {
+    if (created) return CheckRecovery(after, candidates);
     const std::unique_ptr<FaultyFileSystem> copy = after.AfterPowerLoss(1);
     const absl::Status status = Engine::Create(ModelOptions(copy.get(), &clock));
     if (!absl::IsAlreadyExists(status)) RETURN_IF_ERROR(status);
@@ -67,7 +73,7 @@ absl::Status LosePowerEverywhere(
     for (uint64_t seed : seeds) {
       MutexLock lock(mutex);
       if (!violation.ok()) return;
-      violation = Annotate(run.Check(*run.disk.AfterPowerLoss(seed)),
+      violation = Annotate(run.CheckPowerLoss(seed),
                            fmt::format("power loss after operation {}, seed {}", number, seed));
     }
   });

@@ -192,7 +192,12 @@ void Driver::Attach(Engine* engine, const Model& model) {
 }
 
 std::vector<Model> Driver::candidates() const {
+  return Freeze([] {});
+}
+
+std::vector<Model> Driver::Freeze(absl::FunctionRef<void()> look) const {
   MutexLock lock(mutex_);
+  look();
   return candidates_;
 }
 

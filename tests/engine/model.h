@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "engine/engine.h"
@@ -102,6 +103,8 @@ class Driver {
 
   // States that may be found after a crash now: the last acknowledged one, and those after it.
   std::vector<Model> candidates() const;
+  // The same, of the moment at which `look` runs: no step begins or is acknowledged meanwhile.
+  std::vector<Model> Freeze(absl::FunctionRef<void()> look) const;
 
  private:
   Model Last() const;
