@@ -84,7 +84,8 @@ struct ResendReport {
   std::string total;
 };
 // Writes the archived rows of a period's bill file again under a new serial. May run beside the
-// service. NotFound: no such file (any more); DataLoss: the archived file is not what was written.
+// service. NotFound: no such file (any more); DataLoss: the archived file is not what was written;
+// FailedPrecondition: another one is at it.
 absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const ResendOptions& options);
 
 }  // namespace firstseen

@@ -84,12 +84,16 @@ absl::Status Inbox::CloseMoved() {
 // The name in done/ and failed/: that of the file, with its number before it if it was there
 // before.
 absl::StatusOr<std::string> Inbox::StoredName(const std::string& name, int64_t id) {
-  for (const std::string& directory : {context_.config.inbox.done, context_.config.inbox.failed}) {
-    for (const std::string_view suffix : {std::string_view(), kDecisionsSuffix, kReasonsSuffix}) {
-      ASSIGN_OR_RETURN(const bool taken,
-                       context_.files->Exists(fmt::format("{}/{}{}", directory, name, suffix)));
-      if (taken) return fmt::format("{}.{}", id, name);
-    }
+  const InboxConfig& inbox = context_.config.inbox;
+  const std::string_view plain = WithoutCompression(name);
+  for (const std::string& path :
+       {fmt::format("{}/{}", inbox.done, name),
+        fmt::format("{}/{}{}", inbox.done, name, kDecisionsSuffix),
+        fmt::format("{}/{}", inbox.failed, name), fmt::format("{}/{}", inbox.failed, plain),
+        fmt::format("{}/{}{}", inbox.failed, name, kReasonsSuffix),
+        fmt::format("{}/{}{}", inbox.failed, plain, kReasonsSuffix)}) {
+    ASSIGN_OR_RETURN(const bool taken, context_.files->Exists(path));
+    if (taken) return fmt::format("{}.{}", id, name);
   }
   return name;
 }
@@ -171,7 +175,7 @@ absl::Status Inbox::WriteRows(const IntakeChunk& chunk, const TransactionReader&
 absl::Status Inbox::WriteBadRow(const IntakeChunk::Row& row, const TransactionReader& reader) {
   if (bad_rows_ == nullptr) {
     RETURN_IF_ERROR(context_.Step("begin bad rows"));
-    const std::string path = FailedPath(file_);
+    const std::string path = BadRowsPath(file_);
     ASSIGN_OR_RETURN(bad_rows_, OutputFile::Create(context_.files, path));
     ASSIGN_OR_RETURN(reasons_,
                      OutputFile::Create(context_.files, path + std::string(kReasonsSuffix)));
@@ -192,7 +196,7 @@ absl::Status Inbox::FinishDone(const InboxFileRow& file) {
     RETURN_IF_ERROR(reasons_->Commit());
     RETURN_IF_ERROR(bad_rows_->Commit());
     RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.failed));
-    spdlog::warn("{}: bad rows in {}", file.name, FailedPath(file));
+    spdlog::warn("{}: bad rows in {}", file.name, BadRowsPath(file));
   }
   RETURN_IF_ERROR(context_.Step("write decisions"));
   RETURN_IF_ERROR(decisions_->Append(fmt::format("{}\n", kDecisionsEnd)));

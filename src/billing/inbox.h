@@ -57,6 +57,10 @@ class Inbox {
   std::string DonePath(const InboxFileRow& file) const {
     return context_.config.inbox.done + "/" + file.stored_name;
   }
+  // Bad rows are written plain, whatever the file was.
+  std::string BadRowsPath(const InboxFileRow& file) const {
+    return context_.config.inbox.failed + "/" + std::string(WithoutCompression(file.stored_name));
+  }
   std::string FailedPath(const InboxFileRow& file) const {
     return context_.config.inbox.failed + "/" + file.stored_name;
   }

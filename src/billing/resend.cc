@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -11,6 +13,7 @@
 #include "billing/bill_file.h"
 #include "billing/bill_run.h"
 #include "billing/ledger.h"
+#include "billing/output_file.h"
 
 namespace firstseen {
 namespace {
@@ -44,13 +47,32 @@ absl::Status CopyRows(FileSystem* files, const BillingConfig& config, const Bill
   return writer->Commit(resend);
 }
 
+// What an earlier run began and did not end. The caller holds the lock, so none is in the making.
+absl::Status RemoveUnfinished(FileSystem* files, const BillingConfig& config, Ledger* ledger) {
+  ASSIGN_OR_RETURN(const std::vector<BillRow> unfinished,
+                   ledger->Bills(BillKind::kResend, BillState::kClosed));
+  for (const BillRow& bill : unfinished) {
+    const std::string path = config.bills.directory + "/" + bill.file;
+    for (const std::string& name : {path + std::string(kMarkerSuffix),
+                                    path + std::string(kSha256Suffix), path, path + ".tmp"}) {
+      RETURN_IF_ERROR(RemoveIfThere(files, name));
+    }
+    RETURN_IF_ERROR(ledger->ForgetBill(bill.serial));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const ResendOptions& options) {
   const absl::StatusOr<absl::Time> period = ParsePeriod(options.period, config.zone);
   if (!period.ok()) return Annotate(period.status(), "period");
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<FileLock> lock,
+      options.files->Lock(config.bills.directory + "/.resend.lock", "firstseen bill resend"));
   ASSIGN_OR_RETURN(const std::unique_ptr<Ledger> ledger,
                    Ledger::Open(options.files, config.ledger.connection));
+  RETURN_IF_ERROR(RemoveUnfinished(options.files, config, ledger.get()));
   const int64_t period_ms = BillBook(config, ledger.get()).PeriodOf(absl::ToUnixMillis(*period));
   ASSIGN_OR_RETURN(const std::optional<BillRow> original,
                    ledger->FindPeriod(options.partner, period_ms, BillKind::kBill));

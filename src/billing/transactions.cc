@@ -18,13 +18,6 @@ constexpr size_t kColumnsMax = 512;
 
 enum RequiredColumn : size_t { kSerial, kOrder, kApp, kTime, kAmount, kStatus };
 
-std::string_view WithoutCompression(std::string_view path) {
-  for (const std::string_view extension : {".gz", ".zst", ".bz2", ".deflate"}) {
-    if (path.ends_with(extension)) return path.substr(0, path.size() - extension.size());
-  }
-  return path;
-}
-
 absl::Status TooLong() {
   return InvalidArgument("the line is longer than {} bytes; split or mend it", kLineBytesMax);
 }
@@ -208,6 +201,13 @@ class NdjsonReader : public TransactionReader {
 };
 
 }  // namespace
+
+std::string_view WithoutCompression(std::string_view name) {
+  for (const std::string_view extension : {".gz", ".zst", ".bz2", ".deflate"}) {
+    if (name.ends_with(extension)) return name.substr(0, name.size() - extension.size());
+  }
+  return name;
+}
 
 InputFile PlainInput(const std::string& path) {
   InputFile file;

@@ -97,6 +97,9 @@ class TransactionReader {
   virtual std::string_view header() const = 0;
 };
 
+// The name without .gz, .zst, .bz2 or .deflate.
+std::string_view WithoutCompression(std::string_view name);
+
 // The input file `path` alone, for Open.
 InputFile PlainInput(const std::string& path);
 

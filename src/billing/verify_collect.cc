@@ -21,7 +21,8 @@ namespace {
 constexpr uint64_t kProgressRows = 1 << 16;
 
 bool IsBeside(std::string_view name) {
-  return name.ends_with(kSha256Suffix) || name.ends_with(kMarkerSuffix) || name.ends_with(".tmp");
+  return name.starts_with('.') || name.ends_with(kSha256Suffix) || name.ends_with(kMarkerSuffix) ||
+         name.ends_with(".tmp");
 }
 
 // Differences in files are findings; anything else means that nothing can be said.

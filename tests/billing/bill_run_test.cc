@@ -259,6 +259,17 @@ TEST(BillRunTest, AnUnreadableFileGoesToFailedAsAWhole) {
   }
 }
 
+TEST(BillRunTest, ACompressedFileIsTakenAndItsBadRowsAreMendablePlainText) {
+  BillingPlace place;
+  place.Deliver("a.txt", {Row("1", "2024-01-01 10:00:00"), "bad"});
+  ASSERT_EQ(std::system(("gzip " + place.path() + "/inbox/a.txt").c_str()), 0);
+  EXPECT_EQ(place.Run("2024-01-01 10:06:00").rejected, 1u);
+  EXPECT_EQ(place.BilledOnce(), Serials{"1"});
+  EXPECT_TRUE(place.Exists("done/a.txt.gz"));
+  EXPECT_EQ(place.Read("failed/a.txt"), std::string(kInboxHeader) + "\nbad\n");
+  EXPECT_TRUE(place.Verify().ok());
+}
+
 TEST(BillRunTest, FilesThatAreNotReadyAreLeftAlone) {
   BillingPlace place;
   place.Deliver("a.txt.tmp", {Row("1", "2024-01-01 10:00:00")});
