@@ -132,7 +132,10 @@ class SerialJudge {
   absl::Status JudgeDecided(const SerialFacts& facts, const TransactionFact& transaction,
                             const DecisionFact& decided, bool billed) {
     const Decision& decision = decided.decision;
-    const DecisionFact* release = Earliest(facts, {DecisionKind::kRelease});
+    // A run that was interrupted between the release and the ledger finds, when it takes the rows
+    // again, the next transaction of the member as owner, and has nothing left to release.
+    const DecisionFact* release =
+        Earliest(facts, {DecisionKind::kRelease, DecisionKind::kUnbilled});
     if (release != nullptr) {
       ++report_->released;
       if (billed) AddFinding(facts.serial, &report_->wrongly_billed);

@@ -106,7 +106,7 @@ void KillLoop(int rounds, int files, int rows) {
     ASSERT_EQ(status, 0) << place.Read("program.log");
     ASSERT_EQ(place.BilledOnce(), expected);
     const VerifyReport report = place.Verify();
-    ASSERT_TRUE(report.ok());
+    ASSERT_TRUE(report.ok()) << DescribeFindings(report);
     ASSERT_EQ(report.billed, expected.size());
   }
 }

@@ -30,7 +30,7 @@ TEST(StatusTest, ATransactionThatSucceedsAfterAllIsBilled) {
                           Row("1", "2024-01-01 10:00:00", "1", "FAILED")});
   place.Run("2024-01-01 10:06:00");
   EXPECT_EQ(place.BilledOnce(), Serials{"1"});
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(StatusTest, WithoutAListOfIgnoredOnesAnyOtherStatusIsIgnored) {
@@ -49,7 +49,7 @@ TEST(ReversalTest, BeforeTheBillFileItReleasesTheClaim) {
   EXPECT_EQ(place.Run("2024-01-01 10:06:00").released, 2u);
   EXPECT_EQ(place.BilledOnce(), (Serials{"2", "4"}));
   EXPECT_EQ(place.Decisions("b.txt")["3"], "release");
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(ReversalTest, OfADuplicateItReleasesNothing) {
@@ -59,7 +59,7 @@ TEST(ReversalTest, OfADuplicateItReleasesNothing) {
                 Row("2", "2024-01-01 10:01:00", "1", "REVERSED"), Row("3", "2024-01-01 10:02:00")});
   place.Run("2024-01-01 10:06:00");
   EXPECT_EQ(place.BilledOnce(), Serials{"1"});
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(ReversalTest, AfterTheBillFileItIsListedInAnAdjustmentsFileOnce) {
@@ -83,7 +83,7 @@ TEST(ReversalTest, AfterTheBillFileItIsListedInAnAdjustmentsFileOnce) {
             "2024-01-01T10:07:00.000+08:00|1\n"
             "T|1|1.00\n");
   EXPECT_EQ(place.BilledOnce(), (Serials{"1", "2", "3"})) << "the member stays used up";
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(ReversalTest, OfATransactionPurgedLongAgoItIsAnAdjustmentStill) {
@@ -97,7 +97,7 @@ TEST(ReversalTest, OfATransactionPurgedLongAgoItIsAnAdjustmentStill) {
                           Row("4", "2024-02-01 10:06:00", "4")});
   EXPECT_EQ(place.Run("2024-02-01 10:11:00").adjusted, 1u);
   EXPECT_EQ(place.Billed(BillKind::kAdjustments), (std::map<std::string, int>{{"1", 1}}));
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(ReversalTest, BeforeItsTransactionItKeepsThatOutOfTheBill) {
@@ -107,7 +107,7 @@ TEST(ReversalTest, BeforeItsTransactionItKeepsThatOutOfTheBill) {
   place.Deliver("b.txt", {Row("1", "2024-01-01 10:00:00"), Row("2", "2024-01-01 10:01:00")});
   place.Run("2024-01-01 10:06:00");
   EXPECT_EQ(place.BilledOnce(), Serials{"2"});
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(ReversalTest, WithAnotherMemberItIsAConflict) {
@@ -138,12 +138,12 @@ TEST_F(ClosedWindowTest, HoldWaitsUntilTheWindowIsReopened) {
   EXPECT_EQ(place.Run("2024-01-01 00:06:00").held, 2u);
   EXPECT_EQ(place.BilledOnce(), (Serials{"0", "3"}));
   EXPECT_EQ(place.Verify().held, 2u);
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
   place.Run("2024-02-01 00:06:00");  // nothing is purged that waits
   place.WithStore([](Store* store) { EXPECT_TRUE(store->Reopen("kyc", 2023).ok()); });
   place.Run("2024-02-01 00:11:00");
   EXPECT_EQ(place.BilledOnce(), (Serials{"0", "1", "3"}));
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST_F(ClosedWindowTest, AHeldTransactionCanBeReversed) {
@@ -158,7 +158,7 @@ TEST_F(ClosedWindowTest, AHeldTransactionCanBeReversed) {
   place.WithStore([](Store* store) { EXPECT_TRUE(store->Reopen("kyc", 2023).ok()); });
   place.Run("2024-01-01 00:16:00");
   EXPECT_EQ(place.BilledOnce(), Serials{"0"});
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST_F(ClosedWindowTest, DefaultTakesItAsSeenBefore) {
@@ -169,7 +169,7 @@ TEST_F(ClosedWindowTest, DefaultTakesItAsSeenBefore) {
   place.Deliver("a.txt", Rows());
   EXPECT_EQ(place.Run("2024-01-01 00:06:00").duplicates, 2u);
   EXPECT_EQ(place.BilledOnce(), (Serials{"0", "3"}));
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST_F(ClosedWindowTest, BillBillsIt) {
@@ -181,7 +181,7 @@ TEST_F(ClosedWindowTest, BillBillsIt) {
   place.Run("2024-01-01 00:06:00");
   EXPECT_EQ(place.BilledOnce(), (Serials{"0", "1", "2", "3"}));
   const VerifyReport report = place.Verify();
-  EXPECT_TRUE(report.ok());
+  EXPECT_TRUE(report.ok()) << DescribeFindings(report);
   EXPECT_EQ(report.closed_window, 2u);
 }
 

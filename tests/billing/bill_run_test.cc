@@ -267,7 +267,7 @@ TEST(BillRunTest, ACompressedFileIsTakenAndItsBadRowsAreMendablePlainText) {
   EXPECT_EQ(place.BilledOnce(), Serials{"1"});
   EXPECT_TRUE(place.Exists("done/a.txt.gz"));
   EXPECT_EQ(place.Read("failed/a.txt"), std::string(kInboxHeader) + "\nbad\n");
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
 }
 
 TEST(BillRunTest, FilesThatAreNotReadyAreLeftAlone) {
@@ -322,7 +322,7 @@ TEST(BillRunTest, ResendWritesTheRowsUnderANewSerial) {
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files[0], resent->file);
   EXPECT_EQ(place.Serials(files[0]), (std::vector<std::string>{"1", "2"}));
-  EXPECT_TRUE(place.Verify().ok());
+  EXPECT_EQ(DescribeFindings(place.Verify()), "");
   EXPECT_TRUE(absl::IsNotFound(Resend(config, "acme", "2024-01-01 11:00:00").status()));
 }
 

@@ -54,6 +54,25 @@ app_ids = ["free"]
   std::vector<std::string> settings = {};  // "section.key=value"
 };
 
+// What verify found, for messages.
+inline std::string DescribeFindings(const VerifyReport& report) {
+  std::string text;
+  const auto add = [&](const char* name, const VerifyFinding& finding) {
+    if (finding.count == 0) return;
+    text += fmt::format("{} ({}): {}\n", name, finding.count, fmt::join(finding.listed, " "));
+  };
+  add("missing", report.missing);
+  add("billed twice", report.billed_twice);
+  add("wrongly billed", report.wrongly_billed);
+  add("wrongly dropped", report.wrongly_dropped);
+  add("undecided", report.undecided);
+  add("unknown", report.unknown);
+  add("altered", report.altered);
+  add("adjustment faults", report.adjustment_faults);
+  add("bad files", report.bad_files);
+  return text;
+}
+
 class BillingPlace {
  public:
   explicit BillingPlace(const PlaceOptions& options = {}, std::string directory = {})

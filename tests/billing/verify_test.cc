@@ -92,7 +92,7 @@ using List = std::vector<std::string>;
 
 TEST_F(VerifyTest, ARightBillIsFoundRight) {
   const VerifyReport report = Verify();
-  EXPECT_TRUE(report.ok());
+  EXPECT_TRUE(report.ok()) << DescribeFindings(report);
   EXPECT_EQ(report.billed, 8u);     // a1 h2 r2 f2 n1 n2 l1 a3
   EXPECT_EQ(report.duplicate, 2u);  // a2 h1
   EXPECT_EQ(report.pending, 1u);    // p1
@@ -257,7 +257,7 @@ TEST(VerifyPurgedTest, ALedgerThatWasPurgedManyTimesMakesNoDifference) {
   }
   EXPECT_EQ(purged, 22u);
   const VerifyReport report = place.Verify();
-  EXPECT_TRUE(report.ok());
+  EXPECT_TRUE(report.ok()) << DescribeFindings(report);
   EXPECT_EQ(report.billed, 13u);
   EXPECT_EQ(report.duplicate, 11u);
 }
