@@ -65,7 +65,8 @@ class SerialJudge {
     const TransactionFact* found = nullptr;
     for (const TransactionFact& fact : facts.transactions) {
       if (fact.status_class != StatusClass::kCounting || IsRejected(facts, fact)) continue;
-      if (found == nullptr || (fact.ordinal.has_value() && *fact.ordinal < *found->ordinal)) {
+      if (found == nullptr || (fact.ordinal.has_value() &&
+                               (!found->ordinal.has_value() || *fact.ordinal < *found->ordinal))) {
         found = &fact;
       }
     }
