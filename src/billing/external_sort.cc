@@ -117,11 +117,10 @@ void ExternalSorter::SortBuffer() {
     return Record(a) < Record(b);
   });
   if (!drop_equal_) return;
-  const auto [first, last] =
-      std::ranges::unique(references_, [this](const Reference& a, const Reference& b) {
-        return a.prefix == b.prefix && Record(a) == Record(b);
-      });
-  references_.erase(first, last);
+  const auto equal = [this](const Reference& a, const Reference& b) {
+    return a.prefix == b.prefix && Record(a) == Record(b);
+  };
+  references_.erase(std::unique(references_.begin(), references_.end(), equal), references_.end());
 }
 
 absl::StatusOr<std::unique_ptr<File>> ExternalSorter::NewRun() {
