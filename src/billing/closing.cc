@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "billing/bill_file.h"
 #include "billing/output_file.h"
@@ -131,9 +132,11 @@ absl::Status Closing::WriteFiles(std::vector<BillRow> bills) {
   RETURN_IF_ERROR(WriteBeside(bills, kSha256Suffix));
   RETURN_IF_ERROR(WriteBeside(bills, kMarkerSuffix));
   RETURN_IF_ERROR(context_.Step("mark bill files as written"));
+  const int64_t now_ms = absl::ToUnixMillis(context_.options.now.value_or(Clock::Real()->Now()));
   RETURN_IF_ERROR(context_.ledger->Transact([&]() -> absl::Status {
     for (BillRow& bill : bills) {
       bill.state = BillState::kWritten;
+      bill.written_ms = now_ms;
       RETURN_IF_ERROR(context_.ledger->UpdateBill(bill));
     }
     return absl::OkStatus();

@@ -135,7 +135,7 @@ void SqlLedger::CreateTables() {
       "CREATE TABLE bills (serial BIGINT NOT NULL PRIMARY KEY, kind SMALLINT NOT NULL, "
       "partner {0} NOT NULL, period_ms BIGINT NOT NULL, state SMALLINT NOT NULL, "
       "file_name {1} NOT NULL, row_count BIGINT NOT NULL, total VARCHAR(64) NOT NULL, "
-      "sha256 VARCHAR(64) NOT NULL, original BIGINT NOT NULL)",
+      "sha256 VARCHAR(64) NOT NULL, original BIGINT NOT NULL, written_ms BIGINT NOT NULL)",
       text, longer);
   session_ << "CREATE INDEX bills_by_state ON bills (state, period_ms)";
   session_ << "CREATE INDEX bills_by_period ON bills (partner, period_ms)";

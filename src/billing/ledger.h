@@ -95,7 +95,8 @@ struct BillRow {
   int64_t rows = 0;  // this and what follows once written
   std::string total;
   std::string sha256;
-  int64_t original = 0;  // of a resent file
+  int64_t original = 0;    // of a resent file
+  int64_t written_ms = 0;  // by the clock of the run that wrote it; its retention counts from here
 };
 
 struct AdjustmentRow {
@@ -158,7 +159,7 @@ class Ledger {
   virtual absl::StatusOr<std::optional<BillRow>> FindBill(int64_t serial) = 0;
   virtual absl::StatusOr<std::optional<BillRow>> FindPeriod(const std::string& partner,
                                                             int64_t period_ms, BillKind kind) = 0;
-  // Written ones whose period began before `before_ms`, at most `limit`.
+  // Those that were written before `before_ms`, at most `limit`.
   virtual absl::StatusOr<std::vector<BillRow>> WrittenBills(int64_t before_ms, int64_t limit) = 0;
   virtual absl::Status ForgetBill(int64_t serial) = 0;
   // The rows of a bill file, by event time, then serial.

@@ -48,10 +48,13 @@ absl::Status SqlLedger::InsertBill(const BillRow& bill) {
     const int state = static_cast<int>(bill.state);
     const long long rows = bill.rows;
     const long long original = bill.original;
-    session_ << "INSERT INTO bills (serial, kind, partner, period_ms, state, file_name, row_count, "
-                "total, sha256, original) VALUES (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j)",
+    const long long written = bill.written_ms;
+    session_
+        << "INSERT INTO bills (serial, kind, partner, period_ms, state, file_name, row_count, "
+           "total, sha256, original, written_ms) VALUES (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j, "
+           ":k)",
         use(serial), use(kind), use(bill.partner), use(period), use(state), use(bill.file),
-        use(rows), use(bill.total), use(bill.sha256), use(original);
+        use(rows), use(bill.total), use(bill.sha256), use(original), use(written);
   });
 }
 
@@ -60,9 +63,11 @@ absl::Status SqlLedger::UpdateBill(const BillRow& bill) {
     const long long serial = bill.serial;
     const int state = static_cast<int>(bill.state);
     const long long rows = bill.rows;
+    const long long written = bill.written_ms;
     session_ << "UPDATE bills SET state = :e, file_name = :f, row_count = :g, total = :h, "
-                "sha256 = :i WHERE serial = :a",
-        use(state), use(bill.file), use(rows), use(bill.total), use(bill.sha256), use(serial);
+                "sha256 = :i, written_ms = :j WHERE serial = :a",
+        use(state), use(bill.file), use(rows), use(bill.total), use(bill.sha256), use(written),
+        use(serial);
   });
 }
 
@@ -70,14 +75,14 @@ absl::StatusOr<std::vector<BillRow>> SqlLedger::SelectBills(const std::string& w
   std::vector<BillRow> found;
   RETURN_IF_ERROR(Guard("look up bills", [&] {
     BillRow bill;
-    long long serial = 0, period = 0, rows = 0, original = 0;
+    long long serial = 0, period = 0, rows = 0, original = 0, written = 0;
     int kind = 0, state = 0;
     soci::statement statement =
         (session_.prepare << "SELECT serial, kind, partner, period_ms, state, file_name, "
-                             "row_count, total, sha256, original FROM bills WHERE "
+                             "row_count, total, sha256, original, written_ms FROM bills WHERE "
                           << where,
          into(serial), into(kind), into(bill.partner), into(period), into(state), into(bill.file),
-         into(rows), into(bill.total), into(bill.sha256), into(original));
+         into(rows), into(bill.total), into(bill.sha256), into(original), into(written));
     statement.execute();
     while (statement.fetch()) {
       bill.serial = serial;
@@ -86,6 +91,7 @@ absl::StatusOr<std::vector<BillRow>> SqlLedger::SelectBills(const std::string& w
       bill.state = static_cast<BillState>(state);
       bill.rows = rows;
       bill.original = original;
+      bill.written_ms = written;
       found.push_back(bill);
     }
   }));
@@ -115,7 +121,7 @@ absl::StatusOr<std::optional<BillRow>> SqlLedger::FindPeriod(const std::string& 
 }
 
 absl::StatusOr<std::vector<BillRow>> SqlLedger::WrittenBills(int64_t before_ms, int64_t limit) {
-  return SelectBills(fmt::format("state = {} AND period_ms < {} ORDER BY serial LIMIT {}",
+  return SelectBills(fmt::format("state = {} AND written_ms < {} ORDER BY serial LIMIT {}",
                                  static_cast<int>(BillState::kWritten), before_ms, limit));
 }
 

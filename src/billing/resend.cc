@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/time_text.h"
 #include "billing/bill_book.h"
@@ -101,6 +102,7 @@ absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const Resen
                                       Sha256Line(path, resend.sha256)));
   RETURN_IF_ERROR(WriteFileAtomically(options.files, path + std::string(kMarkerSuffix), "ok\n"));
   resend.state = BillState::kWritten;
+  resend.written_ms = absl::ToUnixMillis(Clock::Real()->Now());
   RETURN_IF_ERROR(ledger->UpdateBill(resend));
   spdlog::info("{}: sent again as {}", original->file, resend.file);
   return ResendReport{path, resend.serial, original->serial, static_cast<uint64_t>(resend.rows),

@@ -244,6 +244,7 @@ TransactionSchema::TransactionSchema(const BillingConfig& config) : config_(conf
     if (const SetConfig* set = config.FindSet(rule.set); set != nullptr) {
       for (const FieldOptions& field : set->options.fields) {
         app.fields.push_back(AddColumn(field.name));
+        if (field.normalise != kOpaque) app.opaque = false;
       }
     }
     for (const std::string& id : rule.app_ids) {
@@ -321,6 +322,9 @@ absl::Status TransactionSchema::InterpretRow(const std::vector<std::string_view>
   for (const size_t i : app->second.fields) {
     if (at(i).empty() && out->status_class == StatusClass::kCounting) {
       return InvalidArgument("is missing or empty; a member needs all its fields");
+    }
+    if (!app->second.opaque && !IsValidUtf8(at(i))) {
+      return InvalidArgument("not valid UTF-8; see inbox.encoding");
     }
     out->fields.emplace_back(values[i]);
   }

@@ -68,6 +68,7 @@ class TransactionSchema {
     const RuleConfig* rule = nullptr;
     const PartnerConfig* partner = nullptr;
     std::vector<size_t> fields;  // positions in columns()
+    bool opaque = true;          // fields are bytes, not text
   };
 
   size_t AddColumn(const std::string& name);
