@@ -341,6 +341,27 @@ TEST(BillRunTest, DoneAndBillsHaveTheirOwnRetention) {
   EXPECT_TRUE(place.Files(BillKind::kBill).empty());
 }
 
+TEST(BillRunTest, AFileForAPeriodLongPastIsKeptFromTheDayItWasWritten) {
+  BillingPlace place({.settings = {"bills.empty_files=false", "bills.keep_days=60"}});
+  place.Deliver("a.txt", {Row("1", "2023-01-01 10:00:00")});
+  place.Run("2024-01-01 10:06:00");
+  EXPECT_EQ(place.Files(BillKind::kBill).size(), 1u);
+  place.Run("2024-03-01 10:05:59");
+  EXPECT_EQ(place.Files(BillKind::kBill).size(), 1u);
+  place.Run("2024-03-01 10:06:01");
+  EXPECT_TRUE(place.Files(BillKind::kBill).empty());
+}
+
+TEST(BillRunTest, AMemberInAnotherEncodingIsABadRow) {
+  BillingPlace place;
+  place.Deliver("a.txt",
+                {Row("1", "2024-01-01 10:00:00", "\xd5\xc5"), Row("2", "2024-01-01 10:00:00")});
+  place.Run("2024-01-01 10:06:00");
+  ASSERT_EQ(place.Files(BillKind::kBill).size(), 1u);
+  EXPECT_EQ(place.Serials(place.Files(BillKind::kBill)[0]), (std::vector<std::string>{"2"}));
+  EXPECT_NE(place.Read("failed/a.txt.reasons").find("not valid UTF-8"), std::string::npos);
+}
+
 TEST(BillRunTest, PersonalDataIsInTheLedgerOnlyAsConfigured) {
   BillingPlace place;
   place.Deliver("a.txt", {Row("1", "2024-01-01 10:00:00", "Secret")});
