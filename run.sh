@@ -34,7 +34,7 @@ scripts/setup.sh
 say "Build (release; the first time takes some minutes)"
 mkdir -p build
 cmake --preset release >build/release.configure.log 2>&1 || { cat build/release.configure.log >&2; exit 1; }
-cmake --build --preset release --target firstseen -j "$(nproc)" -- --quiet
+cmake --build --preset release --target firstseen -j "$(nproc)"
 PATH=$PWD/build/release:$PATH
 unset FIRSTSEEN_DATA FIRSTSEEN_KEY_FILE FIRSTSEEN_CONFIG
 firstseen version

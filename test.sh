@@ -2,7 +2,7 @@
 # Sets up, builds and runs the tests. Safe to run again; the second time is quick.
 #
 #   ./test.sh          quick: unit and end-to-end tests, then the same under sanitizers (<= 20 min)
-#   ./test.sh --full   adds the long suites: soaks, every-fault loops, fuzzing, clang-tidy (<= 75 min)
+#   ./test.sh --full   adds the long suites: soaks, every-fault loops, fuzzing (<= 75 min)
 #
 # Exit 0 when everything passed. FIRSTSEEN_SEED=N repeats a randomised failure.
 set -euo pipefail
@@ -68,7 +68,6 @@ step "Tests: ThreadSanitizer" run_tests tsan quick "${threaded[@]}"
 if [ "$full" = yes ]; then
   step "Long tests: release" run_tests release long
   step "Fuzzing" scripts/fuzz.sh 60
-  step "clang-tidy" scripts/tidy.sh
 fi
 
 say "Result"
