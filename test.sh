@@ -47,7 +47,7 @@ run_tests() { # run_tests PRESET LABEL [ROOM...]
     grep -v '^\[' "build/$preset.$label.log" | tail -n 200 >&2
     return 1
   }
-  tail -n 4 "build/$preset.$label.log"
+  tail -n 6 "build/$preset.$label.log"
 }
 
 say "Packages"

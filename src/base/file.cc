@@ -226,6 +226,13 @@ class PosixFileSystem : public FileSystem {
     return ErrnoStatus("look at", path, errno);
   }
 
+  absl::StatusOr<bool> IsRegularFile(const std::string& path) override {
+    struct stat info;
+    if (stat(path.c_str(), &info) == 0) return S_ISREG(info.st_mode);
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return false;
+    return ErrnoStatus("look at", path, errno);
+  }
+
   absl::StatusOr<uint32_t> Permissions(const std::string& path) override {
     struct stat info;
     if (stat(path.c_str(), &info) != 0) return ErrnoStatus("look at", path, errno);

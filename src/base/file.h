@@ -59,6 +59,12 @@ class FileSystem {
   // Names (not paths) in the directory, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
+  // False for a directory, a pipe, a device, a link to nothing, and when there is no such file.
+  virtual absl::StatusOr<bool> IsRegularFile(const std::string& path) {
+    const absl::StatusOr<bool> exists = Exists(path);
+    if (!exists.ok()) return exists.status();
+    return *exists && !List(path).ok();
+  }
   // Permission bits of `path`, following symbolic links. NotFound. A file system that keeps none
   // (one in memory) says 0600.
   virtual absl::StatusOr<uint32_t> Permissions(const std::string& path) {

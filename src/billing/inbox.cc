@@ -56,12 +56,20 @@ absl::Status Inbox::RecoverFile(const InboxFileRow& file) {
 absl::StatusOr<std::vector<std::string>> Inbox::ReadyFiles() {
   const std::string& directory = context_.config.inbox.directory;
   ASSIGN_OR_RETURN(std::vector<std::string> names, context_.files->List(directory));
-  std::erase_if(names, [&](const std::string& name) {
-    return name.starts_with('.') || name.ends_with(".tmp") ||
-           context_.files->List(directory + "/" + name).ok();
-  });
-  std::ranges::sort(names);
-  return names;
+  std::vector<std::string> ready;
+  for (std::string& name : names) {
+    if (name.starts_with('.') || name.ends_with(".tmp")) continue;
+    const std::string path = directory + "/" + name;
+    ASSIGN_OR_RETURN(const bool regular, context_.files->IsRegularFile(path));
+    if (regular) {
+      ready.push_back(std::move(name));
+    } else {
+      // To open a pipe would wait for its writer, and a link to nothing can never be taken.
+      spdlog::warn("{} is no regular file: left alone", path);
+    }
+  }
+  std::ranges::sort(ready);
+  return ready;
 }
 
 absl::Status Inbox::TakeAll(absl::Time now) {

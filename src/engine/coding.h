@@ -69,6 +69,8 @@ class ByteReader {
   }
 
   std::string_view rest() const { return rest_; }
+  // For a value that cannot be.
+  void Fail() { ok_ = false; }
   bool ok() const { return ok_; }
   // Everything was there and nothing is left.
   bool done() const { return ok_ && rest_.empty(); }

@@ -141,6 +141,7 @@ ImportBatchRecord DecodeImportBatch(ByteReader* in) {
     window.window = in->Get<WindowId>();
     const uint32_t count = in->Get<uint32_t>();
     const bool owned = in->Get<uint8_t>() != 0;
+    if (print_bytes == 0) in->Fail();  // the count would then cost no bytes, whatever it says
     for (uint32_t j = 0; j < count && in->ok(); ++j) window.added.push_back(in->Print(print_bytes));
     for (uint32_t j = 0; j < count && owned && in->ok(); ++j) {
       window.owners.push_back(in->Get<uint64_t>());

@@ -2,6 +2,8 @@
 #include "billing/bill_run.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "billing/billing_place.h"
 #include "billing/ledger.h"
@@ -350,6 +352,18 @@ TEST(BillRunTest, AFileForAPeriodLongPastIsKeptFromTheDayItWasWritten) {
   EXPECT_EQ(place.Files(BillKind::kBill).size(), 1u);
   place.Run("2024-03-01 10:06:01");
   EXPECT_TRUE(place.Files(BillKind::kBill).empty());
+}
+
+TEST(BillRunTest, WhatIsNoRegularFileIsLeftAloneAndDisturbsNothing) {
+  BillingPlace place;
+  place.Deliver("b.txt", {Row("1", "2024-01-01 10:00:00")});
+  const std::string inbox = place.path() + "/inbox";
+  ASSERT_EQ(::mkfifo((inbox + "/a.pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("nowhere", (inbox + "/a.link").c_str()), 0);
+  ASSERT_EQ(::mkdir((inbox + "/a.directory").c_str(), 0700), 0);
+  place.Run("2024-01-01 10:06:00");
+  EXPECT_EQ(place.Files(BillKind::kBill).size(), 1u);
+  EXPECT_TRUE(place.Exists("done/b.txt"));
 }
 
 TEST(BillRunTest, AMemberInAnotherEncodingIsABadRow) {

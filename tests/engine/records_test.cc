@@ -63,6 +63,15 @@ TEST(RecordsTest, TheBytesAreThoseOfTheFormatDocument) {
                                29));
 }
 
+TEST(RecordsTest, ABatchOfFingerprintsWithoutBytesIsRefused) {
+  // Type, set, empty source and position, counts; then no bytes a fingerprint, one window, and a
+  // count of four thousand million of them.
+  std::string record(1, '\x07');
+  record.append(4 + 4 + 4 + 3 * 8, '\0');
+  record += std::string("\0\x01\0\0\0\0\0\0\0\xff\xff\xff\xff\0", 14);
+  EXPECT_FALSE(DecodeRecord(record).ok());
+}
+
 TEST(RecordsTest, ShorterAndLongerOnesAreRefused) {
   for (const Record& record : Samples()) {
     const bool open_ended = std::holds_alternative<AddedRecord>(record) ||
