@@ -51,7 +51,10 @@ struct FaultyFileSystem::State {
   uint64_t capacity GUARDED_BY(mutex) = std::numeric_limits<uint64_t>::max();
   std::function<bool(const SyncCall&)> ignore GUARDED_BY(mutex);
   std::vector<SyncCall> sync_calls GUARDED_BY(mutex);
-  std::function<void(uint64_t)> after_operation;
+
+  // Held while the function runs, so that who replaces it knows that it runs no more.
+  Mutex after_mutex;
+  std::function<void(uint64_t)> after_operation GUARDED_BY(after_mutex);
 
   // Does one operation: counts it and runs `act`, or `fail` if it is to fail. `fail` is told
   // whether it is torn: half done.
@@ -71,6 +74,7 @@ struct FaultyFileSystem::State {
         status = act();
       }
     }
+    MutexLock lock(after_mutex);
     if (after_operation) after_operation(number);
     return status;
   }
@@ -362,6 +366,7 @@ void FaultyFileSystem::SetCapacity(uint64_t bytes) {
 }
 
 void FaultyFileSystem::set_after_operation(std::function<void(uint64_t number)> function) {
+  MutexLock lock(state_->after_mutex);
   state_->after_operation = std::move(function);
 }
 

@@ -97,8 +97,8 @@ class FaultyFileSystem : public FileSystem {
   // Bytes that all files may have together (by size, not by what is written); Allocate and Write
   // beyond it are ResourceExhausted. Without limit at first.
   void SetCapacity(uint64_t bytes);
-  // Called after each operation with its number, on the thread that did it, without a lock held.
-  // Set it while no other thread works on this file system. It must not change the disk.
+  // Called after each operation with its number, on the thread that did it, one call at a time. It
+  // must not change the disk. When set_after_operation returns, the function before runs no more.
   void set_after_operation(std::function<void(uint64_t number)> function);
 
   // ---- Removing fsyncs.
