@@ -191,6 +191,9 @@ TEST(CrashTest, AFullDiskRefusesClaimsUntilThereIsRoomAgain) {
   EXPECT_EQ(engine->Stats(set)->windows[0].members, claimed + refused.size() + 1);
 }
 
+// A call is told from another by its return address. A compiler that splits a call into two, one
+// for each of two ways to it, makes two of which each may be left out: Clang does.
+#if !defined(__clang__)
 // Each place in the program that calls fsync, by what it syncs there.
 std::map<const void*, std::string> SyncSites() {
   ScriptRun run;
@@ -213,6 +216,7 @@ TEST(CrashTest, WithoutAnyOneFsyncSomethingIsLost) {
     EXPECT_FALSE(status.ok()) << "nothing depends on an fsync of " << path;
   }
 }
+#endif
 
 TEST(CrashTestLong, APowerLossAfterAnyOperationTakesNothingThatWasPromised) {
   Random random;
