@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Installs what scripts/packages.txt names, where it is missing. Safe to run again.
+# Installs what scripts/packages.txt and the lists given name, where it is missing. Safe to run
+# again.
+#
+#   scripts/setup.sh [LIST...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t wanted < <(grep -v '^#' scripts/packages.txt | grep .)
+mapfile -t wanted < <(grep -hv '^#' scripts/packages.txt "$@" | grep .)
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
