@@ -126,7 +126,13 @@ TEST_F(KillTest, AnImportKilledAndResumedReportsWhatAWholeOneDoes) { KillImports
 
 class KillLong : public KillTest {};
 
-TEST_F(KillLong, ClaimsAnsweredBeforeAKillAreThere) { KillClaims(100); }
+// How many kills: the environment's FIRSTSEEN_KILLS (scripts/soak.sh), else `otherwise`.
+int Kills(int otherwise) {
+  const char* const given = std::getenv("FIRSTSEEN_KILLS");
+  return given != nullptr ? std::atoi(given) : otherwise;
+}
+
+TEST_F(KillLong, ClaimsAnsweredBeforeAKillAreThere) { KillClaims(Kills(200)); }
 
 TEST_F(KillLong, AnImportKilledAndResumedReportsWhatAWholeOneDoes) { KillImports(25, 2'000'000); }
 

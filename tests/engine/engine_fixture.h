@@ -26,6 +26,8 @@ class ManualClock : public Clock {
     monotonic_nanos_ += absl::ToInt64Nanoseconds(time);
     wall_nanos_ += absl::ToInt64Nanoseconds(time);
   }
+  // Somebody sets the wall clock.
+  void JumpWall(absl::Duration time) { wall_nanos_ += absl::ToInt64Nanoseconds(time); }
   // The machine is off, and its monotonic clock starts anew.
   void AdvanceWhileDown(absl::Duration time) {
     wall_nanos_ += absl::ToInt64Nanoseconds(time);
