@@ -59,6 +59,11 @@ std::string ColumnsLine(const BillingConfig& config, BillKind kind) {
 
 std::string_view BillKindName(BillKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
+bool IsBesideBill(std::string_view name) {
+  return name.starts_with('.') || name.ends_with(kSha256Suffix) || name.ends_with(kMarkerSuffix) ||
+         name.ends_with(".tmp");
+}
+
 std::string BillFileName(const BillsConfig& bills, absl::TimeZone zone, const BillRow& bill) {
   const absl::CivilSecond start = absl::ToCivilSecond(absl::FromUnixMillis(bill.period_ms), zone);
   std::string name = bill.kind == BillKind::kAdjustments ? bills.adjustments_name : bills.name;
@@ -205,7 +210,7 @@ absl::StatusOr<bool> BillFileReader::Advance() {
 
 absl::Status BillFileReader::ReadHeader(absl::TimeZone zone) {
   ASSIGN_OR_RETURN(bool more, Advance());
-  const absl::Status bad = InvalidArgument("{}:1: not a bill file", path_);
+  const absl::Status bad = DataLoss("{}:1: not a bill file", path_);
   if (!more || current_.size() < 2 || current_[0] != 'H') return bad;
   delimiter_ = current_[1];
   const std::vector<std::string_view> head = Split(current_, delimiter_);
@@ -273,26 +278,18 @@ absl::Status BillFileReader::CheckTrailer() {
     return DataLoss("{}: the trailer counts {} rows, there are {}", path_, rows, rows_);
   }
   if (*total != total_) return DataLoss("{}: the trailer's total is not that of the rows", path_);
-  ASSIGN_OR_RETURN(sha256_, FileSha256(files_, path_));
+  ASSIGN_OR_RETURN(FileDigest digest, DigestFile(files_, path_));
+  sha256_ = std::move(digest.sha256);
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> FileSha256(FileSystem* files, const std::string& path) {
-  constexpr size_t kBufferBytes = 64 << 10;
-  ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files->Open(path, OpenMode::kRead));
-  const auto buffer = std::make_unique<char[]>(kBufferBytes);
-  Sha256 sha256;
-  for (uint64_t offset = 0;;) {
-    ASSIGN_OR_RETURN(const size_t size, file->Read(offset, buffer.get(), kBufferBytes));
-    if (size == 0) return sha256.Finish();
-    sha256.Add({buffer.get(), size});
-    offset += size;
-  }
 }
 
 absl::Status CheckSha256(FileSystem* files, const std::string& path, std::string_view sha256) {
   ASSIGN_OR_RETURN(const bool marked, files->Exists(path + std::string(kMarkerSuffix)));
   if (!marked) return FailedPrecondition("{}: has no marker {}", path, kMarkerSuffix);
+  ASSIGN_OR_RETURN(const std::string marker, ReadFile(files, path + std::string(kMarkerSuffix)));
+  if (marker != kMarkerContent) {
+    return DataLoss("{}: its marker {} is not what was written", path, kMarkerSuffix);
+  }
   const absl::StatusOr<std::string> text = ReadFile(files, path + std::string(kSha256Suffix));
   if (!text.ok()) return DataLoss("{}: its {} cannot be read", path, kSha256Suffix);
   if (*text != Sha256Line(path, sha256)) {

@@ -35,8 +35,13 @@ namespace firstseen {
 
 inline constexpr std::string_view kSha256Suffix = ".sha256";
 inline constexpr std::string_view kMarkerSuffix = ".ok";
+inline constexpr std::string_view kMarkerContent = "ok\n";
 
 std::string_view BillKindName(BillKind kind);
+
+// Whether a name below bills.directory is of something beside a bill file (.ok, .sha256,
+// unfinished).
+bool IsBesideBill(std::string_view name);
 
 // The name of a bill's file below bills.directory.
 std::string BillFileName(const BillsConfig& bills, absl::TimeZone zone, const BillRow& bill);
@@ -94,7 +99,7 @@ struct BillFileHeader {
 // Reads a file back and checks all that it says of itself.
 class BillFileReader {
  public:
-  // InvalidArgument: not a bill file; NotFound: no file.
+  // DataLoss: not a bill file; NotFound: no file.
   static absl::StatusOr<std::unique_ptr<BillFileReader>> Open(FileSystem* files,
                                                               const std::string& path,
                                                               absl::TimeZone zone, int decimals);
@@ -103,8 +108,8 @@ class BillFileReader {
   // Position of a column; the number of columns when there is none.
   size_t Column(std::string_view name) const;
 
-  // False at the trailer, when it and the end of the file are as they should be. InvalidArgument
-  // or DataLoss otherwise, naming file and line.
+  // False at the trailer, when it and the end of the file are as they should be. DataLoss
+  // otherwise, naming file and line.
   absl::StatusOr<bool> Next();
   const std::vector<std::string_view>& values() const { return values_; }
   std::string_view line() const { return current_; }
@@ -139,10 +144,7 @@ class BillFileReader {
   std::string sha256_;
 };
 
-// Of the file's bytes as they are.
-absl::StatusOr<std::string> FileSha256(FileSystem* files, const std::string& path);
-
-// FailedPrecondition: no marker; DataLoss: NAME.sha256 is missing or says something else.
+// FailedPrecondition: no marker; DataLoss: the marker or NAME.sha256 is not what was written.
 absl::Status CheckSha256(FileSystem* files, const std::string& path, std::string_view sha256);
 
 }  // namespace firstseen

@@ -14,6 +14,7 @@
 #include "billing/held.h"
 #include "billing/inbox.h"
 #include "billing/ledger.h"
+#include "billing/ledger_tie.h"
 #include "billing/retention.h"
 #include "billing/run_context.h"
 #include "store/embedded_store.h"
@@ -37,8 +38,9 @@ absl::Status CheckSets(const BillingConfig& config, const Store& store) {
   for (const SetConfig& set : config.sets) {
     const absl::StatusOr<SetOptions> options = store.Options(set.name);
     if (!options.ok()) {
-      return FailedPrecondition("set {}: {}; make it with `firstseen create`", set.name,
-                                Message(options.status()));
+      if (!absl::IsNotFound(options.status())) return options.status();
+      return InvalidArgument("set {}: {}; make it with `firstseen create`", set.name,
+                             Message(options.status()));
     }
     SetOptions asked = *options;
     asked.window = set.options.window;
@@ -47,10 +49,9 @@ absl::Status CheckSets(const BillingConfig& config, const Store& store) {
     asked.member_encoding = set.options.member_encoding;
     const std::string difference = DescribeDifference(*options, asked);
     if (!difference.empty()) {
-      return FailedPrecondition(
+      return InvalidArgument(
           "set {} is not what {} says in [[sets]]: {}; correct the configuration, or use a set "
-          "that "
-          "was created so",
+          "that was created so",
           set.name, config.path, difference);
     }
   }
@@ -79,7 +80,7 @@ class BillingRun {
     store.owner_bytes_max = config_.store.owner_bytes_max;
     ASSIGN_OR_RETURN(store_, OpenEmbeddedStore(store));
     RETURN_IF_ERROR(CheckSets(config_, *store_));
-    ASSIGN_OR_RETURN(ledger_, Ledger::Open(options_.files, config_.ledger.connection));
+    ASSIGN_OR_RETURN(ledger_, OpenRunLedger(config_, options_.files, options_.accept_ledger));
     ASSIGN_OR_RETURN(const std::string secret, ledger_->Secret());
     hasher_ = std::make_unique<ContentHasher>(config_, secret);
     book_ = std::make_unique<BillBook>(config_, ledger_.get());
@@ -88,8 +89,9 @@ class BillingRun {
 
   absl::Status Run() {
     const TransactionSchema schema(config_);
-    const RunContext context{config_,     options_, options_.files, store_.get(), ledger_.get(),
-                             book_.get(), &schema,  hasher_.get(),  &report_};
+    const RunContext context{config_,       options_,      options_.files, clock_,
+                             store_.get(),  ledger_.get(), book_.get(),    &schema,
+                             hasher_.get(), &report_};
     Inbox inbox(context);
     Closing closing(context);
     RETURN_IF_ERROR(inbox.Recover());

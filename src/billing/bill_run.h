@@ -34,6 +34,8 @@ namespace firstseen {
 struct BillRunOptions {
   bool once = false;              // one pass, instead of a service
   std::optional<absl::Time> now;  // stands for the clock; only with `once`
+  // Take ledger, data directory and configuration as they are; see ledger_tie.h.
+  bool accept_ledger = false;
   // Set by the handler of SIGTERM: the file in hand is finished, then RunBilling returns OK.
   const std::atomic<bool>* stop = nullptr;
   // Called before each step that changes anything outside of memory, with its name; an error stops
@@ -65,9 +67,10 @@ struct BillRunReport {
   double seconds = 0;
 };
 
-// FailedPrecondition: another process runs on the same data (names it), a set is missing or differs
-// from the configuration, a file taken in part is gone. A bad row or file is no error: see the
-// report and failed/.
+// InvalidArgument: options or configuration do not fit: a set is missing or differs, a setting that
+// the ledger rests on was changed. FailedPrecondition: another process runs on the same data (names
+// it), the ledger or a file taken in part is gone. A bad row or file is no error: see the report
+// and failed/.
 absl::StatusOr<BillRunReport> RunBilling(const BillingConfig& config,
                                          const BillRunOptions& options);
 
@@ -84,8 +87,8 @@ struct ResendReport {
   std::string total;
 };
 // Writes the archived rows of a period's bill file again under a new serial. May run beside the
-// service. NotFound: no such file (any more); DataLoss: the archived file is not what was written;
-// FailedPrecondition: another one is at it.
+// service. InvalidArgument: no such partner, no period; NotFound: no such file (any more);
+// DataLoss: the archived file is not what was written; FailedPrecondition: another one is at it.
 absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const ResendOptions& options);
 
 }  // namespace firstseen

@@ -188,7 +188,8 @@ absl::Status Closing::WriteBeside(const std::vector<BillRow>& bills, std::string
     RETURN_IF_ERROR(context_.Step(fmt::format("write {}", suffix)));
     ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                      OutputFile::Create(context_.files, path + std::string(suffix)));
-    RETURN_IF_ERROR(file->Append(suffix == kSha256Suffix ? Sha256Line(path, bill.sha256) : "ok\n"));
+    RETURN_IF_ERROR(file->Append(suffix == kSha256Suffix ? Sha256Line(path, bill.sha256)
+                                                         : std::string(kMarkerContent)));
     RETURN_IF_ERROR(file->Commit());
   }
   RETURN_IF_ERROR(context_.Step(fmt::format("sync {}", suffix)));

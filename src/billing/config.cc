@@ -252,6 +252,9 @@ absl::Status ReadOverrides(BillingConfig* config, std::span<const std::string> o
 
 absl::StatusOr<BillingConfig> LoadBillingConfig(FileSystem* files, const std::string& path,
                                                 std::span<const std::string> overrides) {
+  ASSIGN_OR_RETURN(const bool exists, files->Exists(path));
+  ASSIGN_OR_RETURN(const bool regular, files->IsRegularFile(path));
+  if (exists && !regular) return InvalidArgument("{}: no regular file; name one", path);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path));
   BillingConfig config;
   config.path = path;

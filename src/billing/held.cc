@@ -9,7 +9,6 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "billing/decisions.h"
-#include "billing/output_file.h"
 #include "billing/verdict.h"
 
 namespace firstseen {
@@ -138,9 +137,8 @@ class HeldRetry {
 absl::Status WriteDecisionsFromLedger(const RunContext& context, int64_t inbox_id,
                                       const std::string& path) {
   RETURN_IF_ERROR(context.Step("write held decisions"));
-  ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
-                   OutputFile::Create(context.files, path + std::string(kDecisionsSuffix)));
-  RETURN_IF_ERROR(file->Append(FormatDecisionsHeader(inbox_id)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DecisionsWriter> file,
+                   DecisionsWriter::Create(context.files, path, inbox_id));
   RETURN_IF_ERROR(context.ledger->ForFileRows(inbox_id, [&](const LedgerRow& row) -> absl::Status {
     Decision decision;
     decision.serial = row.serial;
@@ -150,10 +148,9 @@ absl::Status WriteDecisionsFromLedger(const RunContext& context, int64_t inbox_i
                        context.ledger->FindBill(decision.bill_serial));
       if (bill.has_value()) decision.bill_period_ms = bill->period_ms;
     }
-    return file->Append(FormatDecision(decision));
+    return file->Append(decision);
   }));
-  RETURN_IF_ERROR(file->Append(fmt::format("{}\n", kDecisionsEnd)));
-  RETURN_IF_ERROR(file->Commit());
+  RETURN_IF_ERROR(file->Commit(FileDigest()));
   return context.files->SyncDirectory(ParentDirectory(path));
 }
 

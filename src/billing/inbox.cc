@@ -16,12 +16,18 @@ bool IsFilesFault(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsDataLoss(status);
 }
 
-std::string ReasonLine(std::string_view mended_line, std::string_view line, std::string_view column,
-                       std::string_view reason) {
-  return fmt::format("{}\t{}\t{}\t{}\n", mended_line, line, column, reason);
-}
+constexpr std::string_view kReasonsHeader = "file\tline\tfield\treason\tremedy\n";
+constexpr std::string_view kRemedy = "mend it and put it into the inbox again";
 
-constexpr std::string_view kReasonsHeader = "line_here\tline_in_original\tfield\treason\n";
+// A line of a reasons file, as those of `import` are. A message is "reason; remedy".
+std::string ReasonLine(std::string_view file, std::string_view line, std::string_view column,
+                       std::string_view message) {
+  constexpr std::string_view kBetween = "; ";
+  const size_t at = message.find(kBetween);
+  const std::string_view remedy =
+      at == std::string_view::npos ? kRemedy : message.substr(at + kBetween.size());
+  return fmt::format("{}\t{}\t{}\t{}\t{}\n", file, line, column, message.substr(0, at), remedy);
+}
 
 }  // namespace
 
@@ -29,11 +35,29 @@ absl::Status Inbox::Recover() {
   const InboxConfig& inbox = context_.config.inbox;
   for (const std::string& directory : {inbox.directory, inbox.done, inbox.failed}) {
     RETURN_IF_ERROR(MakeDirectories(context_.files, directory));
+    ASSIGN_OR_RETURN(const uint32_t mode, context_.files->Permissions(directory));
+    if ((mode & 07) == 0) continue;
+    spdlog::warn("{} holds personal data and is open to everybody (mode {:04o}): run chmod 0700 {}",
+                 directory, mode, directory);
   }
   ASSIGN_OR_RETURN(const std::vector<InboxFileRow> open, context_.ledger->OpenFiles());
   for (const InboxFileRow& file : open) {
     // Decisions on held rows; see held.h.
     if (!file.name.empty()) RETURN_IF_ERROR(RecoverFile(file));
+  }
+  return WarnOfMissingDecisions();
+}
+
+absl::Status Inbox::WarnOfMissingDecisions() {
+  const std::string& done = context_.config.inbox.done;
+  ASSIGN_OR_RETURN(const std::vector<std::string> taken, context_.ledger->DecidedFiles());
+  ASSIGN_OR_RETURN(const std::vector<std::string> without,
+                   FilesWithoutDecisions(context_.files, done, taken));
+  for (const std::string& name : without) {
+    spdlog::warn(
+        "{}/{}{} is missing: restore it from your backup. Rows that only it can know go to {} "
+        "until then",
+        done, name, kDecisionsSuffix, context_.config.inbox.failed);
   }
   return absl::OkStatus();
 }
@@ -146,12 +170,11 @@ absl::Status Inbox::TakeRegistered(const InboxFileRow& file) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TransactionReader> reader,
                    TransactionReader::Open(context_.files, PlainInput(path), *context_.schema));
   file_ = file;
+  ASSIGN_OR_RETURN(digest_, DigestFile(context_.files, path));
   bad_rows_.reset();
   reasons_.reset();
   RETURN_IF_ERROR(context_.Step("begin decisions"));
-  ASSIGN_OR_RETURN(decisions_, OutputFile::Create(context_.files,
-                                                  DonePath(file) + std::string(kDecisionsSuffix)));
-  RETURN_IF_ERROR(decisions_->Append(FormatDecisionsHeader(file.id)));
+  ASSIGN_OR_RETURN(decisions_, DecisionsWriter::Create(context_.files, DonePath(file), file.id));
   RETURN_IF_ERROR(TakeRows(file, reader.get()));
   return FinishDone(file);
 }
@@ -175,7 +198,7 @@ absl::Status Inbox::TakeRows(const InboxFileRow& file, TransactionReader* reader
 absl::Status Inbox::WriteRows(const IntakeChunk& chunk, const TransactionReader& reader) {
   for (const IntakeChunk::Row& row : chunk.rows()) {
     if (!row.status.ok()) RETURN_IF_ERROR(WriteBadRow(row, reader));
-    RETURN_IF_ERROR(decisions_->Append(FormatDecision(row.decision)));
+    RETURN_IF_ERROR(decisions_->Append(row.decision));
   }
   return absl::OkStatus();
 }
@@ -189,16 +212,25 @@ absl::Status Inbox::WriteBadRow(const IntakeChunk::Row& row, const TransactionRe
                      OutputFile::Create(context_.files, path + std::string(kReasonsSuffix)));
     RETURN_IF_ERROR(bad_rows_->Append(reader.header()));
     RETURN_IF_ERROR(reasons_->Append(kReasonsHeader));
-    bad_row_line_ = reader.header().empty() ? 0 : 1;
   }
   RETURN_IF_ERROR(bad_rows_->Append(row.raw));
   RETURN_IF_ERROR(bad_rows_->Append("\n"));
-  return reasons_->Append(ReasonLine(fmt::format("{}", ++bad_row_line_),
-                                     fmt::format("{}", row.line), row.column, Message(row.status)));
+  return reasons_->Append(
+      ReasonLine(DonePath(file_), fmt::format("{}", row.line), row.column, Message(row.status)));
+}
+
+absl::Status Inbox::CheckUnchanged(const InboxFileRow& file) {
+  ASSIGN_OR_RETURN(const FileDigest now, DigestFile(context_.files, InboxPath(file)));
+  if (now == digest_) return absl::OkStatus();
+  return FailedPrecondition(
+      "{} was changed while it was taken: write under a name that ends in .tmp, then rename; the "
+      "next run takes the file again from its first row",
+      InboxPath(file));
 }
 
 absl::Status Inbox::FinishDone(const InboxFileRow& file) {
   const InboxConfig& inbox = context_.config.inbox;
+  RETURN_IF_ERROR(CheckUnchanged(file));
   if (bad_rows_ != nullptr) {
     RETURN_IF_ERROR(context_.Step("write bad rows"));
     RETURN_IF_ERROR(reasons_->Commit());
@@ -207,8 +239,7 @@ absl::Status Inbox::FinishDone(const InboxFileRow& file) {
     spdlog::warn("{}: bad rows in {}", file.name, BadRowsPath(file));
   }
   RETURN_IF_ERROR(context_.Step("write decisions"));
-  RETURN_IF_ERROR(decisions_->Append(fmt::format("{}\n", kDecisionsEnd)));
-  RETURN_IF_ERROR(decisions_->Commit());
+  RETURN_IF_ERROR(decisions_->Commit(digest_));
   RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.done));
   RETURN_IF_ERROR(context_.Step("move to done"));
   RETURN_IF_ERROR(context_.files->Rename(InboxPath(file), DonePath(file)));
@@ -230,7 +261,7 @@ absl::Status Inbox::FinishFailed(const InboxFileRow& file, const absl::Status& r
       const std::unique_ptr<OutputFile> reasons,
       OutputFile::Create(context_.files, FailedPath(file) + std::string(kReasonsSuffix)));
   RETURN_IF_ERROR(reasons->Append(kReasonsHeader));
-  RETURN_IF_ERROR(reasons->Append(ReasonLine("", "", "", Message(reason))));
+  RETURN_IF_ERROR(reasons->Append(ReasonLine(FailedPath(file), "", "", Message(reason))));
   RETURN_IF_ERROR(reasons->Commit());
   RETURN_IF_ERROR(context_.files->SyncDirectory(inbox.failed));
   RETURN_IF_ERROR(context_.Step("move to failed"));

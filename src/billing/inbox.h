@@ -15,10 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "billing/decisions.h"
 #include "billing/intake_chunk.h"
 #include "billing/ledger.h"
 #include "billing/output_file.h"
 #include "billing/run_context.h"
+#include "billing/sha256.h"
 
 namespace firstseen {
 
@@ -41,6 +43,11 @@ class Inbox {
   absl::Status TakeRows(const InboxFileRow& file, TransactionReader* reader);
   absl::Status WriteRows(const IntakeChunk& chunk, const TransactionReader& reader);
   absl::Status WriteBadRow(const IntakeChunk::Row& row, const TransactionReader& reader);
+  // FailedPrecondition: the file is not what it was when it was begun.
+  absl::Status CheckUnchanged(const InboxFileRow& file);
+  // Says which files in done/ lack their decisions: some rows cannot be decided until they are
+  // back.
+  absl::Status WarnOfMissingDecisions();
   absl::Status FinishDone(const InboxFileRow& file);
   absl::Status FinishFailed(const InboxFileRow& file, const absl::Status& reason);
   absl::Status RecoverFile(const InboxFileRow& file);
@@ -67,10 +74,10 @@ class Inbox {
 
   const RunContext& context_;
   InboxFileRow file_;  // in hand
-  std::unique_ptr<OutputFile> decisions_;
+  FileDigest digest_;  // of it, when it was begun
+  std::unique_ptr<DecisionsWriter> decisions_;
   std::unique_ptr<OutputFile> bad_rows_;
   std::unique_ptr<OutputFile> reasons_;
-  uint64_t bad_row_line_ = 0;
   std::vector<int64_t> to_close_;
 };
 

@@ -9,7 +9,6 @@
 #include "base/status.h"
 
 namespace firstseen {
-
 void IntakeChunk::Add(InboxRow&& row) {
   raw_bytes_ += row.raw.size();
   rows_.push_back({row.line, std::string(row.raw), std::move(row.status), std::move(row.column),
@@ -68,9 +67,25 @@ absl::Status IntakeChunk::LookUpDecisions() {
       here.insert(t.serial);
     }
   }
-  ASSIGN_OR_RETURN(old_decisions_,
-                   FindDecisions(context_.files, context_.config.inbox.done, wanted));
+  if (wanted.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::string> taken, context_.ledger->DecidedFiles());
+  auto found = FindDecisions(context_.files, context_.config.inbox.done, taken, wanted);
+  if (absl::IsDataLoss(found.status())) {
+    // To bill these rows might be to bill them again; all others go on.
+    unknowable_ = std::move(wanted);
+    decisions_fault_ = found.status();
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(found.status());
+  old_decisions_ = *std::move(found);
   return absl::OkStatus();
+}
+
+bool IntakeChunk::RejectUnknowable(size_t i) {
+  if (!unknowable_.contains(rows_[i].transaction.serial)) return false;
+  Reject(i, Annotate(decisions_fault_, "only decision files may know this serial"),
+         context_.config.inbox.serial_column);
+  return true;
 }
 
 size_t IntakeChunk::Find(const std::string& serial) const {
@@ -85,20 +100,14 @@ void IntakeChunk::Reject(size_t i, absl::Status status, std::string column) {
 
 absl::Status IntakeChunk::Judge(size_t i) {
   const Transaction& t = rows_[i].transaction;
+  if (t.status_class == StatusClass::kIgnored) return JudgeIgnored(i);
   const absl::StatusOr<std::string> member = context_.hasher->Member(t);
   if (!member.ok()) {
     Reject(i, member.status());
     return absl::OkStatus();
   }
-  switch (t.status_class) {
-    case StatusClass::kCounting:
-      return JudgeCounting(i, *member);
-    case StatusClass::kIgnored:
-      return JudgeIgnored(i);
-    case StatusClass::kReversal:
-      break;
-  }
-  return JudgeReversal(i, *member);
+  return t.status_class == StatusClass::kCounting ? JudgeCounting(i, *member)
+                                                  : JudgeReversal(i, *member);
 }
 
 void IntakeChunk::FillRow(const Transaction& t, const std::string& member, LedgerRow* row) const {
@@ -143,12 +152,22 @@ absl::Status IntakeChunk::JudgeCounting(size_t i, const std::string& member) {
       judgements_[i].again = true;
       return absl::OkStatus();
     }
+    if (RejectUnknowable(i)) return absl::OkStatus();
     if (absl::ToUnixMillis(t.event_time) < context_.book->TooOldBefore() &&
         context_.config.ledger.too_old == TooOldPolicy::kFail) {
       Reject(i,
              InvalidArgument("older than ledger.keep_days ({}) before the last closed period; see "
                              "ledger.too_old to bill it all the same",
                              context_.config.ledger.keep_days),
+             context_.config.inbox.time_column);
+      return absl::OkStatus();
+    }
+    if (t.event_time > context_.clock->Now() + future_max_) {
+      // It would wait for its period, whatever year that is.
+      Reject(i,
+             InvalidArgument("the event is more than {} in the future; check its time and this "
+                             "machine's clock",
+                             absl::FormatDuration(future_max_)),
              context_.config.inbox.time_column);
       return absl::OkStatus();
     }
@@ -185,8 +204,10 @@ absl::Status IntakeChunk::JudgeAgain(size_t i, size_t index, const std::string& 
       (known.content != context_.hasher->Content(rows_[i].transaction) || known.member != member)) {
     Reject(
         i,
-        InvalidArgument("conflict: this serial was taken before with another order number, app, "
-                        "event time, amount or member; give the transaction a serial of its own"),
+        InvalidArgument(
+            "conflict: this serial was taken before with another order number, app, event time, "
+            "amount or member; deliver the same transaction as it was then, in the same encoding, "
+            "and another one under a serial of its own"),
         context_.config.inbox.serial_column);
     return absl::OkStatus();
   }
@@ -209,7 +230,9 @@ absl::Status IntakeChunk::JudgeReversal(size_t i, const std::string& member) {
   if (entries_[index].releasing) RETURN_IF_ERROR(Flush());
   Entry& entry = entries_[index];
   if (entry.row.app_id != t.app_id) {
-    Reject(i, InvalidArgument("conflict: the transaction of this serial is of another app"),
+    Reject(i,
+           InvalidArgument("conflict: the transaction of this serial is of another app; correct "
+                           "the app or the serial"),
            context_.config.inbox.app_column);
     return absl::OkStatus();
   }
@@ -255,11 +278,15 @@ absl::Status IntakeChunk::ReleaseOrAdjust(size_t i, size_t index, const std::str
     return absl::OkStatus();
   }
   if (member.empty() && entry.transaction == nullptr) {
-    Reject(i, InvalidArgument("the fields of the member are needed to release its claim"));
+    Reject(i, InvalidArgument("the fields of the member are needed to release its claim; fill them "
+                              "in as the transaction had them"));
     return absl::OkStatus();
   }
   if (!member.empty() && member != entry.row.member) {
-    Reject(i, InvalidArgument("conflict: the transaction of this serial has another member"));
+    Reject(i,
+           InvalidArgument("conflict: the transaction of this serial has another member; deliver "
+                           "the fields as the transaction had them, in the same encoding, or "
+                           "leave them empty"));
     return absl::OkStatus();
   }
   entry.releasing = true;
@@ -285,6 +312,7 @@ absl::Status IntakeChunk::ReverseUnknown(size_t i) {
     judgements_[i].again = true;
     return absl::OkStatus();
   }
+  if (RejectUnknowable(i)) return absl::OkStatus();
   Entry& entry = entries_[NewEntry(t, "")];
   entry.row.state = RowState::kReversedFirst;
   entry.row.content.clear();

@@ -14,10 +14,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "billing/decisions.h"
 #include "billing/ledger.h"
 #include "billing/run_context.h"
 #include "billing/transactions.h"
+#include "store/embedded_store.h"
 
 namespace firstseen {
 
@@ -76,6 +78,8 @@ class IntakeChunk {
   absl::Status LoadEntries();
   absl::Status LookUpDecisions();
   size_t Find(const std::string& serial) const;
+  // Rejects row `i` when decision files that may know its serial cannot be read.
+  bool RejectUnknowable(size_t i);
   absl::Status Judge(size_t i);
   absl::Status JudgeCounting(size_t i, const std::string& member);
   absl::Status JudgeAgain(size_t i, size_t entry, const std::string& member);
@@ -102,6 +106,8 @@ class IntakeChunk {
 
   const RunContext& context_;
   const int64_t inbox_id_;
+  // As sets have it for their windows.
+  const absl::Duration future_max_ = EmbeddedStoreOptions().future_max;
   std::vector<Row> rows_;
   size_t raw_bytes_ = 0;
   std::vector<Judgement> judgements_;
@@ -111,6 +117,9 @@ class IntakeChunk {
   std::vector<PendingRelease> releases_;
   absl::flat_hash_set<std::string> released_members_;  // of releases_
   absl::flat_hash_map<std::string, Decision> old_decisions_;
+  // Serials that only decision files can know, and why these could not be read.
+  absl::flat_hash_set<std::string> unknowable_;
+  absl::Status decisions_fault_;
   std::vector<AdjustmentRow> adjustments_;
   absl::flat_hash_set<std::string> adjusted_;
 };

@@ -13,102 +13,124 @@ namespace firstseen {
 using soci::into;
 using soci::use;
 
+namespace {
+
+constexpr std::string_view kSecretNote = "secret";
+
+std::string RandomHex() {
+  std::array<unsigned char, 16> bytes;
+  randombytes_buf(bytes.data(), bytes.size());
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+absl::Status NoLedger(std::string_view connection) {
+  return NotFound(
+      "{}: no ledger there, or an empty one; restore it from your backup, or check "
+      "ledger.connection",
+      connection);
+}
+
+}  // namespace
+
 LedgerRow FlatRow::Row() const {
-  LedgerRow row;
-  row.serial = serial;
-  row.order_no = order_no;
-  row.app_id = app_id;
-  row.partner = partner;
-  row.event_ms = event_ms;
-  row.amount = amount;
-  row.status = status;
+  LedgerRow row = texts;
+  for (size_t i = 0; i < numbers.size(); ++i) row.*kNumbers[i] = numbers[i];
   row.state = static_cast<RowState>(state);
   row.origin = origin_indicator == soci::i_null ? kOriginNone : origin;
   row.verdict = static_cast<LedgerVerdict>(verdict);
-  row.claim_sequence = claim_sequence;
-  row.set = set;
-  row.window = window;
-  row.bill_serial = bill_serial;
-  row.inbox_id = inbox_id;
-  row.content = content;
-  row.member = member;
-  row.kept = kept;
   return row;
 }
 
 void FlatRow::Set(const LedgerRow& row) {
-  serial = row.serial;
-  order_no = row.order_no;
-  app_id = row.app_id;
-  partner = row.partner;
-  event_ms = row.event_ms;
-  amount = row.amount;
-  status = row.status;
+  texts = row;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = row.*kNumbers[i];
   state = static_cast<int>(row.state);
   origin = row.origin;
   origin_indicator = row.origin == kOriginNone ? soci::i_null : soci::i_ok;
   verdict = static_cast<int>(row.verdict);
-  claim_sequence = row.claim_sequence;
-  set = row.set;
-  window = row.window;
-  bill_serial = row.bill_serial;
-  inbox_id = row.inbox_id;
-  content = row.content;
-  member = row.member;
-  kept = row.kept;
+}
+
+absl::Status LedgerError(std::string_view database, std::string_view action,
+                         const std::string& text) {
+  const auto says = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  const std::string what = fmt::format("{}: {}: {}", database, action, text);
+  if (says("is full")) {
+    return ResourceExhausted(
+        "{}; free space on its disk and start again: nothing that was recorded is lost", what);
+  }
+  if (says("malformed") || says("not a database")) {
+    return DataLoss("{}; restore the ledger from your backup", what);
+  }
+  if (says("I/O error")) {
+    return Unavailable(
+        "{}; see whether its disk is full or failing, and start again: nothing that was recorded "
+        "is lost",
+        what);
+  }
+  if (says("locked")) {
+    return Unavailable("{}; another program has had it for long: end that, and start again", what);
+  }
+  return Unavailable("{}; check that the file and its directory are there and can be written",
+                     what);
 }
 
 absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Open(FileSystem* files,
-                                                     const std::string& connection) {
+                                                     const std::string& connection,
+                                                     LedgerOpen mode) {
   ASSIGN_OR_RETURN(const LedgerDialect* dialect, LedgerDialect::Find(connection));
   const std::string file = dialect->DatabaseFile(connection);
   if (!file.empty()) {
-    // Made here for its mode, 0600, which SQLite gives to its journal files too.
     ASSIGN_OR_RETURN(const bool exists, files->Exists(file));
+    if (!exists && mode == LedgerOpen::kExisting) return NoLedger(connection);
+    // Made here for its mode, 0600, which SQLite gives to its journal files too.
     if (!exists) RETURN_IF_ERROR(files->Open(file, OpenMode::kCreateNew).status());
   }
-  auto ledger = std::make_unique<SqlLedger>(*dialect);
-  RETURN_IF_ERROR(ledger->Open(connection));
+  auto ledger = std::make_unique<SqlLedger>(*dialect, connection);
+  RETURN_IF_ERROR(ledger->Open(mode));
   return ledger;
 }
 
-absl::Status SqlLedger::Open(const std::string& connection) {
-  RETURN_IF_ERROR(Guard("open", [&] { dialect_.Connect(connection, &session_); }));
-  return CreateSchema();
+absl::Status SqlLedger::Open(LedgerOpen mode) {
+  RETURN_IF_ERROR(Guard("open", [&] { dialect_.Connect(connection_, &session_); }));
+  ASSIGN_OR_RETURN(const bool there, HasSchema());
+  if (there) return absl::OkStatus();
+  return mode == LedgerOpen::kCreate ? CreateSchema() : NoLedger(connection_);
+}
+
+absl::StatusOr<bool> SqlLedger::HasSchema() {
+  long long version = 0;
+  RETURN_IF_ERROR(Guard("open", [&] {
+    int tables = 0;
+    session_ << dialect_.count_tables() << " = 'counters'", into(tables);
+    if (tables == 0) return;
+    session_ << "SELECT value FROM counters WHERE name = 'schema_version'", into(version);
+  }));
+  if (version == 0 || version == kSchemaVersion) return version != 0;
+  return FailedPrecondition(
+      "{} has schema version {}; this program knows {}: use the program that it was made with",
+      connection_, version, kSchemaVersion);
 }
 
 absl::Status SqlLedger::CreateSchema() {
-  long long version = 0;
-  RETURN_IF_ERROR(Guard("open", [&] {
-    session_ << "CREATE TABLE IF NOT EXISTS counters (name VARCHAR(64) NOT NULL PRIMARY KEY, "
-                "value BIGINT NOT NULL, note VARCHAR(64) NOT NULL)";
-    session_ << "SELECT value FROM counters WHERE name = 'schema_version'", into(version);
-  }));
-  if (version > kSchemaVersion) {
-    return FailedPrecondition("the ledger has schema version {}; this program knows {}: upgrade it",
-                              version, kSchemaVersion);
-  }
-  if (version == kSchemaVersion) return absl::OkStatus();
-  std::array<unsigned char, 16> secret;
-  randombytes_buf(secret.data(), secret.size());
-  const std::string secret_text =
-      fmt::format("{:02x}", fmt::join(secret.begin(), secret.end(), ""));
-  return Transact([&] {
-    return Guard("create tables", [&] {
+  return Transact([&]() -> absl::Status {
+    RETURN_IF_ERROR(Guard("create tables", [&] {
       CreateTables();
-      session_ << "INSERT INTO counters (name, value, note) VALUES ('schema_version', 1, '')";
-      session_ << "INSERT INTO counters (name, value, note) VALUES ('bill_serial', 0, '')";
-      session_ << "INSERT INTO counters (name, value, note) VALUES ('inbox_id', 0, '')";
-      session_ << "INSERT INTO counters (name, value, note) VALUES ('purge_line_ms', 0, '')";
-      session_ << "INSERT INTO counters (name, value, note) VALUES ('secret', 0, :s)",
-          use(secret_text);
-    });
+      for (const char* counter : {"bill_serial", "inbox_id", "purge_line_ms"}) {
+        session_ << "INSERT INTO counters (name, value, note) VALUES ('" << counter << "', 0, '')";
+      }
+      session_ << "INSERT INTO counters (name, value, note) VALUES ('schema_version', "
+               << kSchemaVersion << ", '')";
+    }));
+    RETURN_IF_ERROR(SetNote(kSecretNote, RandomHex()));
+    return SetNote(kLedgerIdNote, RandomHex());
   });
 }
 
 void SqlLedger::CreateTables() {
   const std::string_view text = dialect_.text_type();
   const std::string_view longer = dialect_.long_text_type();
+  session_ << "CREATE TABLE counters (name VARCHAR(64) NOT NULL PRIMARY KEY, "
+              "value BIGINT NOT NULL, note VARCHAR(64) NOT NULL)";
   session_ << fmt::format(
       "CREATE TABLE transactions (biz_seq_no {0} NOT NULL PRIMARY KEY, order_no {0} NOT NULL, "
       "app_id {0} NOT NULL, partner {0} NOT NULL, event_ms BIGINT NOT NULL, "
@@ -161,11 +183,59 @@ absl::Status SqlLedger::Transact(const std::function<absl::Status()>& body) {
 }
 
 absl::StatusOr<std::string> SqlLedger::Secret() {
-  std::string secret;
+  ASSIGN_OR_RETURN(std::optional<std::string> secret, Note(kSecretNote));
+  if (!secret.has_value()) {
+    return DataLoss("{}: a part of it is gone; restore it from your backup", connection_);
+  }
+  return *std::move(secret);
+}
+
+absl::StatusOr<std::optional<std::string>> SqlLedger::Note(std::string_view name) {
+  std::optional<std::string> note;
   RETURN_IF_ERROR(Guard("read", [&] {
-    session_ << "SELECT note FROM counters WHERE name = 'secret'", into(secret);
+    const std::string key(name);
+    std::string text;
+    session_ << "SELECT note FROM counters WHERE name = :n", into(text), use(key);
+    if (session_.got_data()) note = text;
   }));
-  return secret;
+  return note;
+}
+
+absl::Status SqlLedger::SetNote(std::string_view name, const std::string& text) {
+  return Guard("write a note", [&] {
+    const std::string key(name);
+    soci::statement update =
+        (session_.prepare << "UPDATE counters SET note = :t WHERE name = :n", use(text), use(key));
+    update.execute(true);
+    if (update.get_affected_rows() > 0) return;
+    session_ << "INSERT INTO counters (name, value, note) VALUES (:n, 0, :t)", use(key), use(text);
+  });
+}
+
+absl::StatusOr<bool> SqlLedger::Used() {
+  long long used = 0;
+  RETURN_IF_ERROR(Guard("read", [&] {
+    session_ << "SELECT SUM(value) FROM counters WHERE name IN ('bill_serial', 'inbox_id')",
+        into(used);
+  }));
+  return used > 0;
+}
+
+absl::Status SqlLedger::StartBehind(const LedgerStart& start) {
+  return Transact([&]() -> absl::Status {
+    RETURN_IF_ERROR(Guard("begin behind older bills", [&] {
+      const auto set = [&](const char* name, long long value) {
+        session_ << "UPDATE counters SET value = :v WHERE name = '" << name << "'", use(value);
+      };
+      set("bill_serial", start.bill_serial);
+      set("inbox_id", start.inbox_id);
+      set("purge_line_ms", start.purge_line_ms);
+    }));
+    for (const auto& [partner, next_ms] : start.next_periods) {
+      RETURN_IF_ERROR(SetNextPeriod(partner, next_ms));
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<absl::flat_hash_map<std::string, LedgerRow>> SqlLedger::FindRows(
@@ -190,14 +260,12 @@ absl::Status SqlLedger::InsertRows(std::span<const LedgerRow* const> rows) {
   if (rows.empty()) return absl::OkStatus();
   return Guard("insert transactions", [&] {
     FlatRow row;
-    soci::statement statement =
+    auto prepared =
         (session_.prepare << "INSERT INTO transactions (" << kRowColumns
                           << ") VALUES (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j, :k, :l, :m, :n, "
-                             ":o, :p, :q, :r)",
-         use(row.serial), use(row.order_no), use(row.app_id), use(row.partner), use(row.event_ms),
-         use(row.amount), use(row.status), use(row.state), use(row.origin, row.origin_indicator),
-         use(row.verdict), use(row.claim_sequence), use(row.set), use(row.window),
-         use(row.bill_serial), use(row.inbox_id), use(row.content), use(row.member), use(row.kept));
+                             ":o, :p, :q, :r)");
+    row.ForEach([&](auto&... place) { prepared, use(place...); });
+    soci::statement statement = prepared;
     for (const LedgerRow* next : rows) {
       row.Set(*next);
       statement.execute(true);
@@ -209,14 +277,15 @@ absl::Status SqlLedger::UpdateRow(const LedgerRow& next) {
   return Guard("update a transaction", [&] {
     FlatRow row;
     row.Set(next);
-    session_ << "UPDATE transactions SET order_no = :b, app_id = :c, partner = :d, event_ms = :e, "
-                "amount = :f, status = :g, state = :h, origin = :i, verdict = :j, "
-                "claim_sequence = :k, set_name = :l, window_id = :m, bill_serial = :n, "
-                "inbox_id = :o, content = :p, member = :q, kept = :r WHERE biz_seq_no = :a",
-        use(row.order_no), use(row.app_id), use(row.partner), use(row.event_ms), use(row.amount),
-        use(row.status), use(row.state), use(row.origin, row.origin_indicator), use(row.verdict),
-        use(row.claim_sequence), use(row.set), use(row.window), use(row.bill_serial),
-        use(row.inbox_id), use(row.content), use(row.member), use(row.kept), use(row.serial);
+    auto prepared =
+        (session_.prepare << "UPDATE transactions SET biz_seq_no = :a, order_no = :b, app_id = :c, "
+                             "partner = :d, event_ms = :e, amount = :f, status = :g, state = :h, "
+                             "origin = :i, verdict = :j, claim_sequence = :k, set_name = :l, "
+                             "window_id = :m, bill_serial = :n, inbox_id = :o, content = :p, "
+                             "member = :q, kept = :r WHERE biz_seq_no = :s");
+    row.ForEach([&](auto&... place) { prepared, use(place...); });
+    soci::statement statement = (prepared, use(row.texts.serial));
+    statement.execute(true);
   });
 }
 
@@ -285,6 +354,14 @@ absl::StatusOr<std::vector<InboxFileRow>> SqlLedger::OpenFiles() {
 absl::StatusOr<std::vector<InboxFileRow>> SqlLedger::ClosedFiles(int64_t before_ms, int64_t limit) {
   return SelectFiles(
       fmt::format("closed = 1 AND seen_ms < {} ORDER BY id LIMIT {}", before_ms, limit));
+}
+
+absl::StatusOr<std::vector<std::string>> SqlLedger::DecidedFiles() {
+  ASSIGN_OR_RETURN(std::vector<InboxFileRow> files, SelectFiles("closed = 1 AND failing = 0"));
+  std::vector<std::string> names;
+  names.reserve(files.size());
+  for (InboxFileRow& file : files) names.push_back(std::move(file.stored_name));
+  return names;
 }
 
 absl::StatusOr<int64_t> SqlLedger::RegisterFile(const InboxFileRow& file) {

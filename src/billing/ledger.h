@@ -8,12 +8,13 @@
 //   partners       next period to close
 //   bills          each bill, adjustments and resent file: open, closed (rows frozen), written
 //   adjustments    reversals of transactions that were in a bill file already
-//   counters       schema version, next bill serial, purge line, secret of the content hashes
+//   counters       schema version, next bill serial, purge line; notes: secret of the content
+//                  hashes, id of the ledger, settings it was begun with
 //
 // What differs between databases is in ledger_dialect.h. All methods may be called only by one
-// thread at a time; several processes may have the ledger open. Errors: Unavailable (the database's
-// own text, without values), ResourceExhausted (disk full). No method may be called after an error
-// inside a transaction but Rollback.
+// thread at a time; several processes may have the ledger open. Errors name the database, the
+// action and the remedy: ResourceExhausted (disk full), DataLoss (not a database, damaged),
+// Unavailable (anything else); the database's own text, without values.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -105,17 +107,41 @@ struct AdjustmentRow {
   std::string reversal_status;
 };
 
+// Where a ledger that is begun beside older bills goes on.
+struct LedgerStart {
+  int64_t bill_serial = 0;                                 // the last one used
+  int64_t inbox_id = 0;                                    // likewise
+  int64_t purge_line_ms = 0;                               // events before it may be billed already
+  absl::flat_hash_map<std::string, int64_t> next_periods;  // by partner
+};
+
+inline constexpr std::string_view kLedgerIdNote = "ledger_id";
+
+enum class LedgerOpen {
+  kExisting,  // NotFound when there is none, or an empty file
+  kCreate,    // made when it is not there
+};
+
 class Ledger {
  public:
   virtual ~Ledger() = default;
   static absl::StatusOr<std::unique_ptr<Ledger>> Open(FileSystem* files,
-                                                      const std::string& connection);
+                                                      const std::string& connection,
+                                                      LedgerOpen mode);
 
   // One SQL transaction around `body`: committed durably when it returns OK, else rolled back.
   virtual absl::Status Transact(const std::function<absl::Status()>& body) = 0;
 
   // 32 random hexadecimal digits, made with the ledger.
   virtual absl::StatusOr<std::string> Secret() = 0;
+
+  // A short text kept under a name; 32 random hexadecimal digits under kLedgerIdNote.
+  virtual absl::StatusOr<std::optional<std::string>> Note(std::string_view name) = 0;
+  virtual absl::Status SetNote(std::string_view name, const std::string& text) = 0;
+  // Whether any file was taken or any bill begun.
+  virtual absl::StatusOr<bool> Used() = 0;
+  // Of a ledger not used yet; durable when it returns.
+  virtual absl::Status StartBehind(const LedgerStart& start) = 0;
 
   // Rows whose serial is among `serials`, by serial.
   virtual absl::StatusOr<absl::flat_hash_map<std::string, LedgerRow>> FindRows(
@@ -148,6 +174,8 @@ class Ledger {
   virtual absl::StatusOr<std::vector<InboxFileRow>> ClosedFiles(int64_t before_ms,
                                                                 int64_t limit) = 0;
   virtual absl::Status ForgetFile(int64_t id) = 0;
+  // Stored names of all files closed and not forgotten that have a decision file.
+  virtual absl::StatusOr<std::vector<std::string>> DecidedFiles() = 0;
 
   // Periods and bills.
   virtual absl::StatusOr<absl::flat_hash_map<std::string, int64_t>> NextPeriods() = 0;

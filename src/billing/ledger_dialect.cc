@@ -27,6 +27,9 @@ class SqliteDialect : public LedgerDialect {
   // A deferred transaction that writes after it has read fails at once when another one wrote in
   // between; an immediate one waits.
   std::string_view begin() const override { return "BEGIN IMMEDIATE"; }
+  std::string_view count_tables() const override {
+    return "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name";
+  }
   std::string_view text_type() const override { return "TEXT"; }
   std::string_view long_text_type() const override { return "TEXT"; }
 };

@@ -25,6 +25,8 @@ class LedgerDialect {
   virtual std::string DatabaseFile(std::string_view connection) const = 0;
   // Begins a transaction that will write.
   virtual std::string_view begin() const = 0;
+  // Counts tables by name: to be continued with " = 'NAME'".
+  virtual std::string_view count_tables() const = 0;
   // Type of a short text that is compared byte by byte, and of a long one.
   virtual std::string_view text_type() const = 0;
   virtual std::string_view long_text_type() const = 0;

@@ -3,7 +3,10 @@
 
 #include <soci/soci.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,36 +16,49 @@
 
 namespace firstseen {
 
-// Runs `body` and turns SOCI's exceptions into errors. get_error_message leaves out the values
-// that what() would show.
-template <typename Body>
-absl::Status Guard(std::string_view action, Body&& body) {
-  try {
-    std::forward<Body>(body)();
-    return absl::OkStatus();
-  } catch (const soci::soci_error& error) {
-    const std::string text = error.get_error_message();
-    if (text.find("is full") != std::string::npos) {
-      return ResourceExhausted("ledger: {}: {}", action, text);
-    }
-    return Unavailable("ledger: {}: {}", action, text);
-  } catch (const std::exception& error) {
-    return Internal("ledger: {}: {}", action, error.what());
-  }
-}
+// The error of a database: what it says, the database, what was being done, and the remedy.
+absl::Status LedgerError(std::string_view database, std::string_view action,
+                         const std::string& text);
 
-// The columns of `transactions` as SOCI reads and writes them.
+// A row of `transactions` as SOCI reads and writes it: numbers in types that it knows.
 struct FlatRow {
-  std::string serial, order_no, app_id, partner, amount, status, set, content, member, kept;
-  long long event_ms = 0, claim_sequence = 0, window = 0, bill_serial = 0, inbox_id = 0;
+  static constexpr std::array<int64_t LedgerRow::*, 5> kNumbers = {
+      &LedgerRow::event_ms, &LedgerRow::claim_sequence, &LedgerRow::window, &LedgerRow::bill_serial,
+      &LedgerRow::inbox_id};
+
+  LedgerRow texts;  // its numbers are not used
+  std::array<long long, kNumbers.size()> numbers = {};
   int state = 0, origin = 0, verdict = 0;
   soci::indicator origin_indicator = soci::i_null;
 
   LedgerRow Row() const;
   void Set(const LedgerRow& row);
+  // Calls `bind` with each column's place, in the order of kRowColumns.
+  template <typename Bind>
+  void ForEach(Bind&& bind) {
+    auto& [event_ms, claim_sequence, window, bill_serial, inbox_id] = numbers;
+    bind(texts.serial);
+    bind(texts.order_no);
+    bind(texts.app_id);
+    bind(texts.partner);
+    bind(event_ms);
+    bind(texts.amount);
+    bind(texts.status);
+    bind(state);
+    bind(origin, origin_indicator);
+    bind(verdict);
+    bind(claim_sequence);
+    bind(texts.set);
+    bind(window);
+    bind(bill_serial);
+    bind(inbox_id);
+    bind(texts.content);
+    bind(texts.member);
+    bind(texts.kept);
+  }
 };
 
-// In the order of FlatRow's use in IntoRow.
+// In the order of FlatRow::ForEach.
 inline constexpr const char* kRowColumns =
     "biz_seq_no, order_no, app_id, partner, event_ms, amount, status, state, origin, verdict, "
     "claim_sequence, set_name, window_id, bill_serial, inbox_id, content, member, kept";
@@ -50,24 +66,23 @@ inline constexpr const char* kRowColumns =
 // `statement, into(...)...` for kRowColumns.
 template <typename Prepared>
 Prepared& IntoRow(Prepared& prepared, FlatRow* row) {
-  prepared, soci::into(row->serial), soci::into(row->order_no), soci::into(row->app_id),
-      soci::into(row->partner), soci::into(row->event_ms), soci::into(row->amount),
-      soci::into(row->status), soci::into(row->state),
-      soci::into(row->origin, row->origin_indicator), soci::into(row->verdict),
-      soci::into(row->claim_sequence), soci::into(row->set), soci::into(row->window),
-      soci::into(row->bill_serial), soci::into(row->inbox_id), soci::into(row->content),
-      soci::into(row->member), soci::into(row->kept);
+  row->ForEach([&](auto&... place) { prepared, soci::into(place...); });
   return prepared;
 }
 
 class SqlLedger : public Ledger {
  public:
-  explicit SqlLedger(const LedgerDialect& dialect) : dialect_(dialect) {}
+  SqlLedger(const LedgerDialect& dialect, std::string connection)
+      : dialect_(dialect), connection_(std::move(connection)) {}
 
-  absl::Status Open(const std::string& connection);
+  absl::Status Open(LedgerOpen mode);
 
   absl::Status Transact(const std::function<absl::Status()>& body) override;
   absl::StatusOr<std::string> Secret() override;
+  absl::StatusOr<std::optional<std::string>> Note(std::string_view name) override;
+  absl::Status SetNote(std::string_view name, const std::string& text) override;
+  absl::StatusOr<bool> Used() override;
+  absl::Status StartBehind(const LedgerStart& start) override;
   absl::StatusOr<absl::flat_hash_map<std::string, LedgerRow>> FindRows(
       std::span<const std::string> serials) override;
   absl::Status InsertRows(std::span<const LedgerRow* const> rows) override;
@@ -86,6 +101,7 @@ class SqlLedger : public Ledger {
   absl::Status CloseFile(int64_t id) override;
   absl::StatusOr<std::vector<InboxFileRow>> ClosedFiles(int64_t before_ms, int64_t limit) override;
   absl::Status ForgetFile(int64_t id) override;
+  absl::StatusOr<std::vector<std::string>> DecidedFiles() override;
   absl::StatusOr<absl::flat_hash_map<std::string, int64_t>> NextPeriods() override;
   absl::Status SetNextPeriod(const std::string& partner, int64_t period_ms) override;
   absl::StatusOr<int64_t> NewBillSerial() override;
@@ -112,6 +128,20 @@ class SqlLedger : public Ledger {
  private:
   static constexpr int kSchemaVersion = 1;
 
+  // Runs `body` and turns SOCI's exceptions into errors. get_error_message leaves out the values
+  // that what() would show.
+  template <typename Body>
+  absl::Status Guard(std::string_view action, Body&& body) {
+    try {
+      std::forward<Body>(body)();
+      return absl::OkStatus();
+    } catch (const soci::soci_error& error) {
+      return LedgerError(connection_, action, error.get_error_message());
+    } catch (const std::exception& error) {
+      return Internal("{}: {}: {}", connection_, action, error.what());
+    }
+  }
+  absl::StatusOr<bool> HasSchema();
   absl::Status CreateSchema();
   void CreateTables();
   absl::Status ForRows(const std::string& where,
@@ -121,6 +151,7 @@ class SqlLedger : public Ledger {
   absl::StatusOr<std::vector<InboxFileRow>> SelectFiles(const std::string& where);
 
   const LedgerDialect& dialect_;
+  const std::string connection_;
   soci::session session_;
 };
 

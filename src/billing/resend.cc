@@ -29,6 +29,16 @@ absl::StatusOr<absl::Time> ParsePeriod(const std::string& text, absl::TimeZone z
   return ParseEventTime(text, zone);
 }
 
+absl::Status CheckPartner(const BillingConfig& config, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const PartnerConfig& partner : config.partners) {
+    if (partner.name == name) return absl::OkStatus();
+    names.push_back(partner.name);
+  }
+  return InvalidArgument("--partner: no partner of this name in {}; there are {}", config.path,
+                         fmt::join(names, ", "));
+}
+
 absl::Status CopyRows(FileSystem* files, const BillingConfig& config, const BillRow& original,
                       BillRow* resend) {
   const std::string path = config.bills.directory + "/" + original.file;
@@ -67,20 +77,24 @@ absl::Status RemoveUnfinished(FileSystem* files, const BillingConfig& config, Le
 
 absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const ResendOptions& options) {
   const absl::StatusOr<absl::Time> period = ParsePeriod(options.period, config.zone);
-  if (!period.ok()) return Annotate(period.status(), "period");
+  if (!period.ok()) {
+    return InvalidArgument("--period: {}; or yyyyMMddHHmm, as in the names of bill files",
+                           Message(period.status()));
+  }
+  RETURN_IF_ERROR(CheckPartner(config, options.partner));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<FileLock> lock,
       options.files->Lock(config.bills.directory + "/.resend.lock", "firstseen bill resend"));
   ASSIGN_OR_RETURN(const std::unique_ptr<Ledger> ledger,
-                   Ledger::Open(options.files, config.ledger.connection));
+                   Ledger::Open(options.files, config.ledger.connection, LedgerOpen::kExisting));
   RETURN_IF_ERROR(RemoveUnfinished(options.files, config, ledger.get()));
   const int64_t period_ms = BillBook(config, ledger.get()).PeriodOf(absl::ToUnixMillis(*period));
   ASSIGN_OR_RETURN(const std::optional<BillRow> original,
                    ledger->FindPeriod(options.partner, period_ms, BillKind::kBill));
   if (!original.has_value() || original->state != BillState::kWritten) {
     return NotFound(
-        "no bill file of partner {} for the period that begins {}; check the partner, "
-        "the period, and bills.keep_days",
+        "no bill file of partner {} for the period that begins {}: it is not closed, had no "
+        "transactions (bills.empty_files), or is older than bills.keep_days",
         options.partner, FormatEventTime(absl::FromUnixMillis(period_ms), config.zone));
   }
   BillRow resend;
@@ -100,7 +114,8 @@ absl::StatusOr<ResendReport> ResendBill(const BillingConfig& config, const Resen
   RETURN_IF_ERROR(options.files->SyncDirectory(directory));
   RETURN_IF_ERROR(WriteFileAtomically(options.files, path + std::string(kSha256Suffix),
                                       Sha256Line(path, resend.sha256)));
-  RETURN_IF_ERROR(WriteFileAtomically(options.files, path + std::string(kMarkerSuffix), "ok\n"));
+  RETURN_IF_ERROR(
+      WriteFileAtomically(options.files, path + std::string(kMarkerSuffix), kMarkerContent));
   resend.state = BillState::kWritten;
   resend.written_ms = absl::ToUnixMillis(Clock::Real()->Now());
   RETURN_IF_ERROR(ledger->UpdateBill(resend));

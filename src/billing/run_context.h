@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "billing/bill_book.h"
 #include "billing/bill_run.h"
@@ -20,6 +21,7 @@ struct RunContext {
   const BillingConfig& config;
   const BillRunOptions& options;
   FileSystem* files;
+  const Clock* clock;
   Store* store;
   Ledger* ledger;
   BillBook* book;

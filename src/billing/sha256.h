@@ -1,12 +1,16 @@
-// SHA-256 (FIPS 180-4), from libsodium, piece by piece.
+// SHA-256 (FIPS 180-4), from libsodium, piece by piece and of whole files.
 #pragma once
 
 #include <fmt/format.h>
 #include <sodium.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/file.h"
 
 namespace firstseen {
 
@@ -27,5 +31,14 @@ class Sha256 {
  private:
   crypto_hash_sha256_state state_;
 };
+
+// What a file holds, told by its size and hash.
+struct FileDigest {
+  uint64_t bytes = 0;
+  std::string sha256;
+  friend bool operator==(const FileDigest&, const FileDigest&) = default;
+};
+// Of the file's bytes as they are.
+absl::StatusOr<FileDigest> DigestFile(FileSystem* files, const std::string& path);
 
 }  // namespace firstseen

@@ -127,7 +127,8 @@ class SerialJudge {
   bool IsPending(const TransactionFact& transaction, const Decision& decision) const {
     const PartnerConfig* partner = config_.PartnerOf(transaction.app_id);
     return partner != nullptr && decision.bill_serial != 0 &&
-           decision.bill_period_ms >= collector_.ClosedUntil(partner->name);
+           decision.bill_period_ms >= collector_.ClosedUntil(partner->name) &&
+           !collector_.IsOverdue(decision.bill_period_ms);
   }
 
   absl::Status JudgeDecided(const SerialFacts& facts, const TransactionFact& transaction,
@@ -294,10 +295,10 @@ absl::Status ReplayMembers(ExternalSorter* members, SerialJudge* judge, VerifyRe
 bool VerifyReport::ok() const {
   for (const VerifyFinding* finding :
        {&missing, &billed_twice, &wrongly_billed, &wrongly_dropped, &undecided, &unknown, &altered,
-        &adjustment_faults, &bad_files}) {
+        &adjustment_faults, &bad_files, &unreadable}) {
     if (finding->count > 0) return false;
   }
-  return true;
+  return history_unreadable.count <= history_rejected_max;
 }
 
 absl::StatusOr<VerifyReport> VerifyBills(const BillingConfig& config,
@@ -305,6 +306,7 @@ absl::StatusOr<VerifyReport> VerifyBills(const BillingConfig& config,
   const int64_t start_ns = Clock::Real()->MonotonicNanos();
   RETURN_IF_ERROR(MakeDirectories(options.files, config.verify.temp_directory));
   VerifyReport report;
+  report.history_rejected_max = options.history_rejected_max;
   ExternalSorter serials(options.files, config.verify.temp_directory,
                          config.verify.memory_bytes / 2, false);
   ExternalSorter members(options.files, config.verify.temp_directory,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/file.h"
 #include "billing/config.h"
 #include "ingest/row_mapper.h"
@@ -27,8 +28,17 @@ struct VerifyOptions {
   std::vector<std::string> history;  // files or Hive directories; as for `import`
   std::string history_set;           // empty = the only set there is in the configuration
   MappingOptions history_mapping;    // as for `import`; accept_windows too
+  // Of each of `history`, where they differ; empty = that of history_mapping for all.
+  std::vector<TextEncoding> history_encodings;
+  // So many rows of the history may be unusable: those that `import` rejected too.
+  uint64_t history_rejected_max = 0;
   // Empty = done/. Otherwise files or directories of transactions in the inbox's formats.
   std::vector<std::string> transactions;
+  // How these look, where it is not as [inbox] says.
+  std::optional<TextEncoding> transactions_encoding;
+  std::optional<char> transactions_delimiter;
+  // Stands for the clock: what is to be billed by then must be in a file.
+  std::optional<absl::Time> now;
   FileSystem* files = FileSystem::Posix();
   std::function<void(std::string_view phase, uint64_t rows)> progress;
 };
@@ -66,13 +76,18 @@ struct VerifyReport {
   VerifyFinding unknown;          // decision or bill row without transaction
   VerifyFinding altered;          // bill row differs from the transaction
   VerifyFinding adjustment_faults;  // adjustment missing, doubled or unasked
-  VerifyFinding bad_files;          // bill file: no marker, sha256, trailer, order, doubled serial
+  VerifyFinding bad_files;   // no marker, sha256, trailer or order; damaged, missing or doubled
+  VerifyFinding unreadable;  // rows of transaction files, and history files, with the reason
+  // Rows of the history, likewise; wrong when they are more than history_rejected_max.
+  VerifyFinding history_unreadable;
+  uint64_t history_rejected_max = 0;
 
   bool ok() const;
   double seconds = 0;
 };
 
-// An error means that nothing could be said (unreadable input); differences are in the report.
+// InvalidArgument: the options do not fit (columns, sets). Any other error means that nothing could
+// be said (a disk that cannot be read); differences and unreadable files are in the report.
 absl::StatusOr<VerifyReport> VerifyBills(const BillingConfig& config, const VerifyOptions& options);
 
 }  // namespace firstseen

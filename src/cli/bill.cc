@@ -36,10 +36,15 @@ absl::StatusOr<BillingConfig> LoadConfig(const ConfigFlags& flags) {
     // Relative to where the command runs, not to the configuration's directory.
     overrides.push_back("store.data=" + std::filesystem::absolute(flags.data).string());
   }
-  ASSIGN_OR_RETURN(BillingConfig config,
-                   LoadBillingConfig(FileSystem::Posix(), flags.path, overrides));
-  LogToStandardError(config);
+  absl::StatusOr<BillingConfig> config =
+      LoadBillingConfig(FileSystem::Posix(), flags.path, overrides);
+  if (!config.ok()) return UsageError(config.status());
+  LogToStandardError(*config);
   return config;
+}
+
+absl::Status BillError(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? UsageError(status) : status;
 }
 
 absl::StatusOr<std::optional<absl::Time>> NowOption(const std::string& text,

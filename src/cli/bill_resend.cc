@@ -1,4 +1,3 @@
-#include <memory>
 #include <string>
 
 #include "billing/bill_run.h"
@@ -14,7 +13,9 @@ struct Flags {
 
 absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   ASSIGN_OR_RETURN(const BillingConfig config, LoadConfig(flags.config));
-  ASSIGN_OR_RETURN(const ResendReport report, ResendBill(config, flags.resend));
+  const absl::StatusOr<ResendReport> resent = ResendBill(config, flags.resend);
+  if (!resent.ok()) return BillError(resent.status());
+  const ResendReport& report = *resent;
   if (session.json) {
     PrintJson({{"file", report.file},
                {"serial", report.serial},
@@ -31,15 +32,13 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
 }  // namespace
 
 void RegisterBillResend(CLI::App& bill, Session& session) {
-  const auto flags = std::make_shared<Flags>();
-  CLI::App* command = AddCommand(
-      bill, session, "bill resend", "Write a period's bill file again under a new serial",
+  const auto [command, flags] = AddBillCommand(
+      bill, session, "resend", "Write a period's bill file again under a new serial",
       "The rows are those of the archived bill file. May run while the service runs.\n"
       "\n"
       "Example:\n"
       "  firstseen bill resend --config firstseen.toml --partner acme --period 202312312355",
-      [&session, flags] { return Run(session, *flags); });
-  AddConfigOptions(command, session, &flags->config);
+      Run);
   command->add_option("--partner", flags->resend.partner, "Whose file")
       ->type_name("NAME")
       ->required();

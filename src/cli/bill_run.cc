@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <memory>
 #include <string>
 
 #include "cli/bill.h"
@@ -14,6 +13,7 @@ struct Flags {
   ConfigFlags config;
   bool once = false;
   std::string now;
+  bool accept_ledger = false;
 };
 
 // The only way from a signal handler into the program; lock-free.
@@ -63,11 +63,14 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   ASSIGN_OR_RETURN(const BillingConfig config, LoadConfig(flags.config));
   BillRunOptions options;
   options.once = flags.once;
+  options.accept_ledger = flags.accept_ledger;
   ASSIGN_OR_RETURN(options.now, NowOption(flags.now, config));
   options.stop = &stop_requested;
   std::signal(SIGTERM, RequestStop);
   std::signal(SIGINT, RequestStop);
-  ASSIGN_OR_RETURN(const BillRunReport report, RunBilling(config, options));
+  const absl::StatusOr<BillRunReport> ran = RunBilling(config, options);
+  if (!ran.ok()) return BillError(ran.status());
+  const BillRunReport& report = *ran;
   if (session.json) {
     PrintJson(ReportJson(report));
   } else {
@@ -85,9 +88,8 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
 }  // namespace
 
 void RegisterBillRun(CLI::App& bill, Session& session) {
-  const auto flags = std::make_shared<Flags>();
-  CLI::App* command = AddCommand(
-      bill, session, "bill run", "Take transaction files, write bill files",
+  const auto [command, flags] = AddBillCommand(
+      bill, session, "run", "Take transaction files, write bill files",
       "Without --once it is a service: it looks into the inbox every few seconds, writes each\n"
       "period's bill files when the period and its grace time are over, and on SIGTERM finishes\n"
       "the file in hand and exits 0. With --once it exits 1 when rows or files went to failed/.\n"
@@ -95,13 +97,15 @@ void RegisterBillRun(CLI::App& bill, Session& session) {
       "Examples:\n"
       "  firstseen bill run --config firstseen.toml\n"
       "  firstseen bill run --config firstseen.toml --once --now 2024-01-01T13:00:00+08:00",
-      [&session, flags] { return Run(session, *flags); });
-  AddConfigOptions(command, session, &flags->config);
+      Run);
   CLI::Option* once = command->add_flag("--once", flags->once, "One pass, then exit");
   command
       ->add_option("--now", flags->now, "Stands for the clock: periods that end before are closed")
       ->type_name("TIME")
       ->needs(once);
+  command->add_flag("--accept-ledger", flags->accept_ledger,
+                    "Begin a new ledger beside older bills, or take one that was begun with other "
+                    "settings; see docs/billing.md");
 }
 
 }  // namespace firstseen::cli

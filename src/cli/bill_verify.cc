@@ -1,4 +1,3 @@
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +15,9 @@ struct Flags {
   ConfigFlags config;
   VerifyOptions verify;
   MappingFlags mapping;
+  std::string transactions_encoding;
+  std::string transactions_delimiter;
+  std::string now;
 };
 
 std::vector<std::pair<const char*, const VerifyFinding*>> Findings(const VerifyReport& report) {
@@ -27,7 +29,9 @@ std::vector<std::pair<const char*, const VerifyFinding*>> Findings(const VerifyR
           {"unknown", &report.unknown},
           {"altered", &report.altered},
           {"adjustment_faults", &report.adjustment_faults},
-          {"bad_files", &report.bad_files}};
+          {"bad_files", &report.bad_files},
+          {"unreadable", &report.unreadable},
+          {"history_unreadable", &report.history_unreadable}};
 }
 
 std::vector<std::pair<const char*, uint64_t>> Counts(const VerifyReport& report) {
@@ -76,8 +80,45 @@ const SetConfig* HistorySet(const VerifyOptions& options, const BillingConfig& c
   return only ? config.sets.data() : config.FindSet(options.history_set);
 }
 
+// --encoding may name one for each --history path.
+absl::Status ParseEncodings(MappingFlags* mapping, VerifyOptions* options) {
+  const std::vector<std::string> names = CLI::detail::split(mapping->format.encoding, ',');
+  if (names.size() == 1) return absl::OkStatus();
+  if (names.size() != options->history.size()) {
+    return UsageError(
+        InvalidArgument("--encoding names {} encodings and --history {} paths: write "
+                        "one for all, or one for each",
+                        names.size(), options->history.size()));
+  }
+  for (const std::string& name : names) {
+    const absl::StatusOr<TextEncoding> encoding = ParseTextEncoding(name);
+    if (!encoding.ok()) return UsageError(Annotate(encoding.status(), "--encoding"));
+    options->history_encodings.push_back(*encoding);
+  }
+  mapping->format.encoding = names.front();
+  return absl::OkStatus();
+}
+
+absl::Status ParseTransactionsFormat(const Flags& flags, VerifyOptions* options) {
+  if (!flags.transactions_encoding.empty()) {
+    const absl::StatusOr<TextEncoding> encoding = ParseTextEncoding(flags.transactions_encoding);
+    if (!encoding.ok()) return UsageError(Annotate(encoding.status(), "--transactions-encoding"));
+    options->transactions_encoding = *encoding;
+  }
+  if (!flags.transactions_delimiter.empty()) {
+    const absl::StatusOr<char> delimiter = ParseDelimiter(flags.transactions_delimiter);
+    if (!delimiter.ok()) {
+      return UsageError(Annotate(delimiter.status(), "--transactions-delimiter"));
+    }
+    options->transactions_delimiter = *delimiter;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<VerifyOptions> Options(const Flags& flags, const BillingConfig& config) {
   VerifyOptions options = flags.verify;
+  ASSIGN_OR_RETURN(options.now, NowOption(flags.now, config));
+  RETURN_IF_ERROR(ParseTransactionsFormat(flags, &options));
   if (options.history.empty()) return options;
   const SetConfig* set = HistorySet(options, config);
   if (set == nullptr) {
@@ -86,7 +127,9 @@ absl::StatusOr<VerifyOptions> Options(const Flags& flags, const BillingConfig& c
                         "of [[sets]] in {}",
                         config.path));
   }
-  ASSIGN_OR_RETURN(options.history_mapping, ParseMapping(flags.mapping, set->options.window));
+  MappingFlags mapping = flags.mapping;
+  RETURN_IF_ERROR(ParseEncodings(&mapping, &options));
+  ASSIGN_OR_RETURN(options.history_mapping, ParseMapping(mapping, set->options.window));
   return options;
 }
 
@@ -104,7 +147,7 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   };
   const absl::StatusOr<VerifyReport> verified = VerifyBills(config, options);
   bar.reset();
-  RETURN_IF_ERROR(verified.status());
+  if (!verified.ok()) return BillError(verified.status());
   const VerifyReport& report = *verified;
   if (session.json) {
     PrintReportJson(report);
@@ -117,29 +160,50 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
 }  // namespace
 
 void RegisterBillVerify(CLI::App& bill, Session& session) {
-  const auto flags = std::make_shared<Flags>();
-  VerifyOptions& verify = flags->verify;
-  CLI::App* command = AddCommand(
-      bill, session, "bill verify", "Prove the bill: recompute it from files alone and compare",
-      "Reads history, transactions, decisions and bill files, and neither sets nor ledger.\n"
-      "Prints serials of what differs, never names or id numbers, and then exits 1.\n"
+  const auto [command, flags] = AddBillCommand(
+      bill, session, "verify", "Prove the bill: recompute it from files alone and compare",
+      "Reads history, transactions, decisions and bill files; never a set, and of the ledger only\n"
+      "which files there must be.\n"
+      "Prints serials of what differs, and rows that cannot be read, never names or id numbers,\n"
+      "and then exits 1. --encoding takes one name for all --history paths, or one for each:\n"
+      "gb18030,utf-8.\n"
       "\n"
       "Examples:\n"
       "  firstseen bill verify --config firstseen.toml --history ./history \\\n"
       "      --columns name,id_no,ds,biz_seq_no --time-column ds\n"
       "  firstseen bill verify --config firstseen.toml --history ./history \\\n"
       "      --columns name,id_no --window-of 2023 --transactions ./warehouse_export",
-      [&session, flags] { return Run(session, *flags); });
-  AddConfigOptions(command, session, &flags->config);
+      Run);
+  VerifyOptions& verify = flags->verify;
   command->add_option("--history", verify.history, "What was imported: files or directories")
       ->type_name("PATH");
   command->add_option("--history-set", verify.history_set, "Into which set, when there are several")
       ->type_name("SET");
-  AddMappingOptions(command, &flags->mapping);
   command
-      ->add_option("--transactions", verify.transactions,
-                   "Transactions from elsewhere, instead of the done/ directory")
-      ->type_name("PATH");
+      ->add_option("--history-rejected", verify.history_rejected_max,
+                   "So many rows of it may be unusable: those that `import` reported rejected")
+      ->type_name("ROWS")
+      ->capture_default_str();
+  AddMappingOptions(command, &flags->mapping);
+  CLI::Option* transactions =
+      command
+          ->add_option("--transactions", verify.transactions,
+                       "Transactions from elsewhere, instead of the done/ directory")
+          ->type_name("PATH");
+  command
+      ->add_option("--transactions-encoding", flags->transactions_encoding,
+                   "Of these files, when it is not inbox.encoding")
+      ->type_name("NAME")
+      ->needs(transactions);
+  command
+      ->add_option("--transactions-delimiter", flags->transactions_delimiter,
+                   "Of these files, when it is not inbox.delimiter")
+      ->type_name("CHAR")
+      ->needs(transactions);
+  command
+      ->add_option("--now", flags->now,
+                   "Stands for the clock: what is to be billed by then must be in a file")
+      ->type_name("TIME");
 }
 
 }  // namespace firstseen::cli

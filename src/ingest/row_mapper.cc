@@ -155,18 +155,16 @@ bool RowMapper::IsHeader(const Line& line) const {
                     [](const Field& field, const std::string& name) { return field.text == name; });
 }
 
-// Whether nothing is left of any field after normalisation.
-bool RowMapper::IsEmptyMember(const std::string_view* fields) const {
-  for (size_t i = 0; i < fields_.size(); ++i) {
-    // No normalisation takes away printable ASCII.
-    if (!fields[i].empty() && fields[i][0] > ' ' && fields[i][0] <= '~') return false;
+// Whether nothing is left of a field after normalisation.
+bool RowMapper::IsEmptyField(size_t i, std::string_view field) const {
+  // No normalisation takes away printable ASCII or what begins as CJK ideographs do in UTF-8.
+  if (!field.empty() &&
+      ((field[0] > ' ' && field[0] <= '~') || (field[0] >= '\xe4' && field[0] <= '\xe9'))) {
+    return false;
   }
   std::string normalised;
-  for (size_t i = 0; i < fields_.size(); ++i) {
-    AppendNormalised(set_.fields[i].normalise, fields[i], &normalised);
-    if (!normalised.empty()) return false;
-  }
-  return true;
+  AppendNormalised(set_.fields[i].normalise, field, &normalised);
+  return normalised.empty();
 }
 
 bool RowMapper::MapFields(std::string_view* fields, RejectReason* reason) const {
@@ -178,11 +176,13 @@ bool RowMapper::MapFields(std::string_view* fields, RejectReason* reason) const 
                  "check the delimiter and the columns"};
       return false;
     }
+    if (IsEmptyField(i, fields[i])) {
+      *reason = {fields_[i].name, "the value is empty",
+                 "fill it in: a member needs all its fields"};
+      return false;
+    }
   }
-  if (!IsEmptyMember(fields)) return true;
-  *reason = {fields_.front().name, "all fields of the member are empty",
-             "fill them in: all such rows would be one member"};
-  return false;
+  return true;
 }
 
 bool RowMapper::MapWindow(WindowId* window, RejectReason* reason) {

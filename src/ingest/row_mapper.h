@@ -12,8 +12,7 @@
 //   - it has another number of fields than there are columns, or it is the file's first line and
 //     repeats the columns' names;
 //   - a field of the member, the time or the token is null (\N), or the token is empty;
-//   - all fields of the member are empty (once normalised), or one is over 64 KiB: no set would
-//   take it;
+//   - a field of the member is empty (once normalised) or over 64 KiB: no set would take it;
 //   - its time cannot be read, or its window is not among those accepted.
 // Reasons name the field and the remedy, never the value.
 #pragma once
@@ -88,7 +87,7 @@ class RowMapper {
   Field Get(const Source& source) const;
   bool Take(const Source& source, std::string_view* text, RejectReason* reason) const;
   bool IsHeader(const Line& line) const;
-  bool IsEmptyMember(const std::string_view* fields) const;
+  bool IsEmptyField(size_t i, std::string_view field) const;
   bool MapFields(std::string_view* fields, RejectReason* reason) const;
   bool MapWindow(WindowId* window, RejectReason* reason);
 

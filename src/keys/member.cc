@@ -30,7 +30,6 @@ absl::Status MemberEncoder::Encode(std::span<const std::string_view> fields,
                            fields.size(), fields_.size(), Names(fields_));
   }
   member->clear();
-  size_t content = 0;  // bytes of fields
   for (size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].size() > kFieldBytesMax) {
       return InvalidArgument("field {} is {} bytes long; the limit is {}", fields_[i].name,
@@ -40,14 +39,13 @@ absl::Status MemberEncoder::Encode(std::span<const std::string_view> fields,
     const size_t begin = member->size();
     AppendNormalised(fields_[i].normalise, fields[i], member);
     const uint32_t size = static_cast<uint32_t>(member->size() - begin);
-    content += size;
+    if (size == 0) {
+      return InvalidArgument("field {} is empty once normalised; a member needs all its fields",
+                             fields_[i].name);
+    }
     if (encoding_ == MemberEncoding::kFields) {
       std::memcpy(member->data() + begin - sizeof(size), &size, sizeof(size));
     }
-  }
-  if (content == 0) {
-    return InvalidArgument("nothing but empty fields ({}); a member needs at least one that is not",
-                           Names(fields_));
   }
   return absl::OkStatus();
 }

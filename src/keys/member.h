@@ -24,8 +24,8 @@ class MemberEncoder {
 
   // Replaces *member by the encoded member; allocates only when it must grow. InvalidArgument,
   // with *member undefined: another number of fields than the set has, a field over
-  // kFieldBytesMax, or nothing but empty fields (all such rows would be one member). The message
-  // names the field, never its content. O(bytes), thread-safe.
+  // kFieldBytesMax, or one that is empty once normalised (people who share the others would be one
+  // member). The message names the field, never its content. O(bytes), thread-safe.
   absl::Status Encode(std::span<const std::string_view> fields, std::string* member) const;
 
  private:

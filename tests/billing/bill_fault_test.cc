@@ -9,12 +9,6 @@
 namespace firstseen {
 namespace {
 
-std::string Row(std::string_view serial, std::string_view time, std::string_view person,
-                std::string_view app = "loan", std::string_view status = "SUCCESS") {
-  return fmt::format("{}|o{}|{}|{}|1.25|{}|Person {}|ID{}", serial, serial, app, time, status,
-                     person, person);
-}
-
 // Two passes with everything in them that takes a step of its own.
 class Story {
  public:

@@ -13,13 +13,6 @@ namespace {
 
 using Serials = std::set<std::string>;
 
-std::string Row(std::string_view serial, std::string_view time, std::string_view person = "1",
-                std::string_view app = "loan", std::string_view status = "SUCCESS",
-                std::string_view amount = "1.00") {
-  return fmt::format("{}|o{}|{}|{}|{}|{}|Person {}|ID{}", serial, serial, app, time, amount, status,
-                     person, person);
-}
-
 absl::StatusOr<ResendReport> Resend(const BillingConfig& config, const std::string& partner,
                                     const std::string& period) {
   ResendOptions options;
@@ -236,8 +229,8 @@ TEST(BillRunTest, ABadRowIsSetAsideAndTheOthersGoOn) {
   EXPECT_EQ(place.Run("2024-01-01 10:06:00").rejected, 5u);
   EXPECT_EQ(place.BilledOnce(), (Serials{"1", "7"}));
   const std::string reasons = place.Read("failed/a.txt.reasons");
-  EXPECT_NE(reasons.find("\n2\t3\tevent_time\t"), std::string::npos) << reasons;
-  EXPECT_NE(reasons.find("\n5\t6\tamount\t"), std::string::npos) << reasons;
+  EXPECT_NE(reasons.find("/done/a.txt\t3\tevent_time\t"), std::string::npos) << reasons;
+  EXPECT_NE(reasons.find("/done/a.txt\t6\tamount\t"), std::string::npos) << reasons;
   // Mended, under the same name, it is taken like any other file.
   place.Deliver("a.txt", {Row("2", "2024-01-01 10:00:00", "2")});
   place.Run("2024-01-01 10:11:00");
@@ -259,6 +252,61 @@ TEST(BillRunTest, AnUnreadableFileGoesToFailedAsAWhole) {
     EXPECT_TRUE(place.Exists(std::string("failed/") + name + ".reasons"));
     EXPECT_FALSE(place.Exists(std::string("inbox/") + name));
   }
+}
+
+TEST(BillRunTest, ReasonsLookLikeThoseOfAnImport) {
+  BillingPlace place;
+  place.Deliver("a.txt", {"2|o2|loan|not a time|1.00|SUCCESS|N|I", "too|few"});
+  place.Run("2024-01-01 10:06:00");
+  std::istringstream lines(place.Read("failed/a.txt.reasons"));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "file\tline\tfield\treason\tremedy");
+  for (int rows = 0; rows < 2; ++rows) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\t'), 4) << line;
+    EXPECT_FALSE(line.ends_with('\t')) << line;
+  }
+}
+
+TEST(BillRunTest, AnEventFarInTheFutureIsABadRowWithAndWithoutSet) {
+  BillingPlace place;
+  place.Deliver(
+      "a.txt",
+      {Row("1", "2024-01-03 10:06:00"), Row("2", "2024-01-03 10:06:00", "2", "free"),
+       Row("3", "2024-01-03 10:06:01", "3"), Row("4", "2203-01-01 00:00:00", "4", "free")});
+  EXPECT_EQ(place.Run("2024-01-01 10:06:00").rejected, 2u);
+  EXPECT_NE(place.Read("failed/a.txt.reasons").find("\t5\tevent_time\t"), std::string::npos);
+  place.Run("2024-01-03 10:11:00");
+  EXPECT_EQ(place.BilledOnce(), (Serials{"1", "2"}));
+}
+
+TEST(BillRunTest, AFieldThatIsEmptyOnceNormalisedIsABadRow) {
+  BillingPlace place;
+  place.Deliver(
+      "a.txt",
+      {"1|o|loan|2024-01-01 10:00:00|1|SUCCESS| |ID1", "2|o|loan|2024-01-01 10:00:00|1|SUCCESS|N|",
+       "3|o|loan|2024-01-01 10:00:00|1|FAILED||ID3", Row("4", "2024-01-01 10:00:00")});
+  const BillRunReport report = place.Run("2024-01-01 10:06:00");
+  EXPECT_EQ(report.rejected, 2u);
+  EXPECT_EQ(report.not_counting, 1u) << "a failed transaction needs no member";
+  EXPECT_EQ(place.BilledOnce(), Serials{"4"});
+}
+
+TEST(BillRunTest, AFileThatGrowsWhileItIsTakenIsTakenAgainFromItsFirstRow) {
+  BillingPlace place;
+  place.Deliver("a.txt", {Row("1", "2024-01-01 10:00:00")});
+  const std::string more = place.Read("inbox/a.txt") + Row("2", "2024-01-01 10:00:00", "2") + "\n";
+  BillRunOptions options;
+  options.step_hook = [&](std::string_view step) {
+    if (step == "settle") place.Write("inbox/a.txt", more);
+    return absl::OkStatus();
+  };
+  const auto report = place.TryRun("2024-01-01 10:06:00", options);
+  EXPECT_TRUE(absl::IsFailedPrecondition(report.status())) << report.status();
+  place.Run("2024-01-01 10:06:00");
+  EXPECT_EQ(place.BilledOnce(), (Serials{"1", "2"}));
+  EXPECT_TRUE(place.Verify().ok());
 }
 
 TEST(BillRunTest, ACompressedFileIsTakenAndItsBadRowsAreMendablePlainText) {
@@ -326,6 +374,18 @@ TEST(BillRunTest, ResendWritesTheRowsUnderANewSerial) {
   EXPECT_EQ(place.Serials(files[0]), (std::vector<std::string>{"1", "2"}));
   EXPECT_EQ(DescribeFindings(place.Verify()), "");
   EXPECT_TRUE(absl::IsNotFound(Resend(config, "acme", "2024-01-01 11:00:00").status()));
+}
+
+TEST(BillRunTest, ResendOfAnUnknownPartnerOrPeriodSaysWhatThereIs) {
+  BillingPlace place;
+  place.Deliver("a.txt", {Row("1", "2024-01-01 10:00:00")});
+  place.Run("2024-01-01 10:06:00");
+  const absl::Status partner = Resend(place.Config(), "acne", "202401011000").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(partner));
+  EXPECT_NE(Message(partner).find("acme, beta"), std::string_view::npos) << partner;
+  const absl::Status period = Resend(place.Config(), "acme", "soon").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(period));
+  EXPECT_NE(Message(period).find("yyyyMMddHHmm"), std::string_view::npos) << period;
 }
 
 TEST(BillRunTest, DoneAndBillsHaveTheirOwnRetention) {
@@ -421,7 +481,7 @@ app_ids = ["loan"]
   BillRunOptions options;
   options.once = true;
   const auto report = RunBilling(*config, options);
-  EXPECT_TRUE(absl::IsFailedPrecondition(report.status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(report.status()));
   EXPECT_NE(Message(report.status()).find("window"), std::string_view::npos) << report.status();
 }
 

@@ -1,6 +1,7 @@
 #include "billing/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -82,6 +83,13 @@ TEST_F(ConfigTest, TheExampleHasEveryKey) {
   for (const std::string& key : BillingConfigKeys()) {
     EXPECT_EQ(std::count(there.begin(), there.end(), key), 1) << key;
   }
+}
+
+TEST_F(ConfigTest, APipeIsRefusedAndNotWaitedFor) {
+  const std::string path = directory_.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto config = LoadBillingConfig(FileSystem::Posix(), path, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << config.status();
 }
 
 TEST_F(ConfigTest, PathsAreRelativeToTheFile) {

@@ -75,7 +75,8 @@ class YearTest : public CliTest {
   json Verify() const {
     const Ran ran =
         Bill({"verify", "--history", path("year/history"), path("year/gap"), "--columns",
-              "name,id_no,ds,biz_seq_no", "--time-column", "ds", "--encoding", encoding_});
+              "name,id_no,ds,biz_seq_no", "--time-column", "ds", "--encoding", encoding_,
+              "--history-rejected", truth_["history"]["rejected"].dump()});
     const json report = json::parse(ran.out, nullptr, false);
     EXPECT_TRUE(report.is_object()) << ran.out << ran.err;
     EXPECT_EQ(ran.exit_status, report["verified"] == true ? 0 : 1);

@@ -115,12 +115,14 @@ TEST_F(RowMapperTest, OddRowsAreRejectedWithTheirReason) {
   EXPECT_EQ(Rejected("only one"), ": the row has 1 fields instead of 2");
   EXPECT_EQ(Rejected("a|b|c"), ": the row has 3 fields instead of 2");
   EXPECT_EQ(Rejected("a|\\N"), "id_no: the value is null");
-  EXPECT_EQ(Rejected("|"), "name: all fields of the member are empty");
-  EXPECT_EQ(Rejected(" |\xe3\x80\x80"), "name: all fields of the member are empty");
+  EXPECT_EQ(Rejected("|1"), "name: the value is empty");
+  EXPECT_EQ(Rejected(" |\xe3\x80\x80"), "name: the value is empty");
+  EXPECT_EQ(Rejected("a|\xe3\x80\x80"), "id_no: the value is empty");
   EXPECT_EQ(Rejected("\xd5\xc5|1"), "name: the value is not valid UTF-8");
   EXPECT_EQ(Rejected("a|" + std::string(MemberEncoder::kFieldBytesMax + 1, '1')),
             "id_no: the value has more than 65536 bytes");
-  EXPECT_EQ(Map("a|").kind, RowKind::kRow);
+  EXPECT_EQ(Rejected("a|"), "id_no: the value is empty");
+  EXPECT_EQ(Map("\xe5\xbc\xa0|1").kind, RowKind::kRow);
 }
 
 TEST_F(RowMapperTest, OpaqueFieldsMayHoldAnyBytes) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/status.h"
@@ -55,7 +56,7 @@ TEST(MemberEncoderTest, DifferentFieldsNeverGiveOneMember) {
         field.push_back(static_cast<char>(random.Below(3)));
       }
     }
-    if (fields[0].empty() && fields[1].empty() && fields[2].empty()) continue;
+    if (std::ranges::count(fields, "") > 0) continue;
     const auto [at, added] =
         seen.emplace(Encoded(encoder, {fields[0], fields[1], fields[2]}), fields);
     ASSERT_EQ(at->second, fields);
@@ -80,13 +81,18 @@ TEST(MemberEncoderTest, BadRowsAreRefusedByFieldNameWithoutTheirContent) {
   EXPECT_EQ(Message(status), "field id_no is 65537 bytes long; the limit is 65536");
 }
 
-TEST(MemberEncoderTest, ARowOfEmptyFieldsIsNoMember) {
+TEST(MemberEncoderTest, ARowWithAnEmptyFieldIsNoMember) {
   for (const auto encoding : {MemberEncoding::kFields, MemberEncoding::kConcat}) {
     const MemberEncoder encoder(kTwo, encoding);
     std::string member;
     EXPECT_TRUE(absl::IsInvalidArgument(encoder.Encode(Fields{"", ""}, &member)));
     EXPECT_TRUE(absl::IsInvalidArgument(encoder.Encode(Fields{" \u3000", ""}, &member)));
-    EXPECT_TRUE(encoder.Encode(Fields{"", "1"}, &member).ok());
+    const absl::Status status = encoder.Encode(Fields{"\u3000", "1"}, &member);
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_EQ(Message(status),
+              "field name is empty once normalised; a member needs all its fields");
+    EXPECT_TRUE(absl::IsInvalidArgument(encoder.Encode(Fields{"a", ""}, &member)));
+    EXPECT_TRUE(encoder.Encode(Fields{"a", "1"}, &member).ok());
   }
 }
 

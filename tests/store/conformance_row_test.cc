@@ -36,7 +36,7 @@ TEST_P(StoreConformanceTest, ABadRowIsRefusedAloneAndWithoutItsContent) {
                                  "has 1 fields",
                                  "has 3 fields",
                                  "field id_no is",
-                                 "nothing but empty fields",
+                                 "field name is empty",
                                  "the token is",
                                  ""};
   for (int i = 0; i < 7; ++i) {
