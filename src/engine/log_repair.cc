@@ -41,10 +41,17 @@ absl::Status BeginAbove(FileSystem* files, const std::string& directory, uint64_
 
 absl::StatusOr<std::vector<LogDamage>> RepairLog(FileSystem* files, const std::string& directory,
                                                  uint64_t after, uint64_t highest, bool apply) {
-  ASSIGN_OR_RETURN(const LogContents contents,
+  ASSIGN_OR_RETURN(LogContents contents,
                    ReadLog(
                        files, directory, after,
                        [](uint64_t, std::string_view) { return absl::OkStatus(); }, highest));
+  if (contents.segments.empty() && contents.damages.empty()) {
+    // Nothing says how far the log went, but a data directory is never without one.
+    contents.damages.push_back({.file = directory,
+                                .what = "it holds no log segment",
+                                .loses_records = true,
+                                .first_sequence = after + 1});
+  }
   if (!apply || contents.damages.empty()) return contents.damages;
   for (size_t i = 0; i < contents.good_segments; ++i) {
     const LogSegment& segment = contents.segments[i];
