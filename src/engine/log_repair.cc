@@ -22,7 +22,8 @@ absl::Status Mend(FileSystem* files, const std::string& path, const LogSegment& 
   RETURN_IF_ERROR(file->Write(0, EncodeSegmentHeader({.first_sequence = segment.first_sequence,
                                                       .previous_last = segment.previous_last,
                                                       .durable = segment.previous_last,
-                                                      .segment_bytes = bytes})));
+                                                      .segment_bytes = bytes,
+                                                      .begun_ms = segment.begun_ms})));
   return file->Sync();
 }
 

@@ -11,6 +11,12 @@
 
 namespace firstseen {
 
+std::string DescribeReject(const RejectReason& reason) {
+  std::string text = reason.field.empty() ? reason.reason : reason.field + ": " + reason.reason;
+  if (!reason.remedy.empty()) text += "; " + reason.remedy;
+  return text;
+}
+
 absl::StatusOr<RowMapper::Source> RowMapper::Find(const std::string& name,
                                                   const MappingOptions& options,
                                                   const InputFile& file) {
@@ -88,9 +94,7 @@ bool RowMapper::uses_folders() const {
 RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* window,
                        std::string_view* token, RejectReason* reason) {
   if (line.too_long) {
-    *reason = {
-        "", fmt::format("the line has more than {} bytes", kLineBytesMax),
-        fmt::format("shorten it; only its first {} bytes are in the rejects file", kLineBytesMax)};
+    *reason = {"", fmt::format("the line has more than {} bytes", kLineBytesMax), "shorten it"};
     return RowKind::kRejected;
   }
   if (parser_.IsBlank(line.text)) return RowKind::kBlank;
