@@ -36,9 +36,12 @@ absl::StatusOr<BillingConfig> LoadConfig(const ConfigFlags& flags) {
     // Relative to where the command runs, not to the configuration's directory.
     overrides.push_back("store.data=" + std::filesystem::absolute(flags.data).string());
   }
-  ASSIGN_OR_RETURN(BillingConfig config,
-                   LoadBillingConfig(FileSystem::Posix(), flags.path, overrides));
-  LogToStandardError(config);
+  absl::StatusOr<BillingConfig> config =
+      LoadBillingConfig(FileSystem::Posix(), flags.path, overrides);
+  if (absl::IsInvalidArgument(config.status()) || absl::IsNotFound(config.status())) {
+    return UsageError(config.status());
+  }
+  if (config.ok()) LogToStandardError(*config);
   return config;
 }
 

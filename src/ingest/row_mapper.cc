@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/human.h"
 #include "base/status.h"
 #include "base/time_text.h"
 #include "engine/window.h"
@@ -104,11 +105,12 @@ RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* win
     return RowKind::kRejected;
   }
   if (*count != row_.size()) {
-    *reason = {"", fmt::format("the row has {} fields instead of {}", *count, row_.size()),
-               *count > row_.size()
-                   ? "take the delimiter out of the values, or export with ESCAPED BY and name "
-                     "the escape character"
-                   : "complete the row, or check the delimiter"};
+    *reason = {
+        "", fmt::format("the row has {} instead of {}", FormatCount(*count, "field"), row_.size()),
+        *count > row_.size()
+            ? "take the delimiter out of the values, or export with ESCAPED BY and name "
+              "the escape character"
+            : "complete the row, or check the delimiter"};
     return RowKind::kRejected;
   }
   if (IsHeader(line)) {

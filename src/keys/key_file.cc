@@ -112,6 +112,9 @@ absl::StatusOr<std::vector<KeyEntry>> ReadChecked(FileSystem* files, const std::
         "run: chmod 600 {}",
         mode, path);
   }
+  // Opening a pipe waits for a writer.
+  ASSIGN_OR_RETURN(const bool regular, files->IsRegularFile(path));
+  if (!regular) return FailedPrecondition("it is no regular file; is the path right?");
   ASSIGN_OR_RETURN(const auto file, files->Open(path, OpenMode::kRead));
   ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   if (size > kFileBytesMax) {

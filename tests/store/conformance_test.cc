@@ -117,7 +117,8 @@ TEST_P(StoreConformanceTest, ASetThatDoesNotExistIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(store().Check("kyc", {}, {})));
   EXPECT_TRUE(absl::IsNotFound(store().Remove("kyc", {}, {})));
   EXPECT_TRUE(absl::IsNotFound(store().Settle("kyc", {}).status()));
-  EXPECT_TRUE(absl::IsNotFound(store().Import("kyc", "f", "1", {}, {}).status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(store().Import("kyc", "f", "1", {}, ImportOwners::kUnsettled, {}).status()));
   EXPECT_EQ(store().FindImport("kyc", "f"), std::nullopt);
   EXPECT_TRUE(absl::IsNotFound(store().ForgetImports("kyc", "")));
   EXPECT_TRUE(absl::IsNotFound(store().Drop("kyc", 2023)));
