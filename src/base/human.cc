@@ -24,7 +24,7 @@ double UnitBytes(std::string_view text) {
   if (upper == "B") return 1;
   const size_t unit = kUnits.find(upper[0]);
   if (unit == std::string_view::npos) return 0;
-  const std::string_view rest = std::string_view(upper).substr(1);
+  const std::string_view rest = std::string_view{upper}.substr(1);
   if (!rest.empty() && rest != "B" && rest != "IB") return 0;
   return std::ldexp(1.0, 10 * static_cast<int>(unit + 1));
 }
@@ -51,6 +51,10 @@ std::string FormatCount(uint64_t count) {
     digits.insert(at, 1, ' ');
   }
   return digits;
+}
+
+std::string FormatCount(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", FormatCount(count), noun, count == 1 ? "" : "s");
 }
 
 std::string FormatSeconds(double seconds) {

@@ -13,6 +13,8 @@ namespace firstseen {
 std::string FormatBytes(uint64_t bytes);
 // "1 234 567".
 std::string FormatCount(uint64_t count);
+// "1 row", "1 234 567 rows", for a noun that takes an s.
+std::string FormatCount(uint64_t count, std::string_view noun);
 // "0.4 s", "12 s", "3 min 04 s", "2 h 05 min", "3 d 04 h". Negative or not finite: "?".
 std::string FormatSeconds(double seconds);
 

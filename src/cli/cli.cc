@@ -1,8 +1,11 @@
 #include "cli/cli.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/command.h"
@@ -39,7 +42,33 @@ void Register(CLI::App& app, Session& session) {
   RegisterVersion(app, session);
 }
 
+// Names a subcommand that does not exist, which the parser does not.
+std::optional<std::string> UnknownSubcommand(CLI::App* app, int argc, const char* const* argv) {
+  std::string path = "firstseen";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::vector<CLI::App*> subcommands = app->get_subcommands({});
+    if (subcommands.empty() || word.starts_with('-')) return std::nullopt;
+    std::vector<std::string> names;
+    for (const CLI::App* subcommand : subcommands) names.push_back(subcommand->get_name());
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      const std::string meant = NearestOf(word, names);
+      const std::string advice = meant.empty() ? fmt::format("see {} --help", path)
+                                               : fmt::format("did you mean {}?", meant);
+      return fmt::format("{}: there is no subcommand {}; {}", path, word, advice);
+    }
+    app = subcommands[static_cast<size_t>(found - names.begin())];
+    path += " " + word;
+  }
+  return std::nullopt;
+}
+
 int Parse(CLI::App& app, int argc, const char* const* argv) {
+  if (const auto unknown = UnknownSubcommand(&app, argc, argv)) {
+    std::fprintf(stderr, "%s\n", unknown->c_str());
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
     return kDone;
@@ -54,6 +83,7 @@ int RunCli(int argc, const char* const* argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a write error, told as such
   CLI::App app("\"Is this the first time we see this key?\" Answered exactly.", "firstseen");
   app.footer(kFooter);
+  app.set_version_flag("--version", fmt::format("firstseen {}", FIRSTSEEN_VERSION));
   app.require_subcommand(1);
   Session session;
   Register(app, session);

@@ -1,10 +1,12 @@
 #include "cli/command.h"
 
+#include <charconv>
 #include <cstdio>
 #include <utility>
 
 #include "base/human.h"
 #include "base/status.h"
+#include "billing/config_keys.h"
 
 namespace firstseen::cli {
 namespace {
@@ -61,6 +63,32 @@ void AddDataOptions(CLI::App* command, Session& session) {
 
 CLI::Option* AddSet(CLI::App* command, Session& session) {
   return command->add_option("set", session.set, "Name of the set, e.g. kyc")->type_name("SET");
+}
+
+absl::StatusOr<SetOptions> FindSet(const Store& store, const Session& session) {
+  absl::StatusOr<SetOptions> options = store.Options(session.set);
+  if (options.ok() || !absl::IsNotFound(options.status())) return options;
+  const std::vector<std::string> sets = store.ListSets();
+  const std::string meant = NearestOf(session.set, sets);
+  std::string advice = "`firstseen stats` lists those there are";
+  if (sets.empty()) advice = "there is none yet: make it with `firstseen create`";
+  if (!meant.empty()) advice = fmt::format("did you mean {}?", meant);
+  return UsageError(NotFound("there is no set {}; {}", session.set, advice));
+}
+
+std::string NearestOf(std::string_view word, const std::vector<std::string>& known) {
+  return NearestWord(word, std::vector<std::string_view>(known.begin(), known.end()));
+}
+
+CLI::Validator WholeNumber() {
+  const auto check = [](const std::string& text) -> std::string {
+    uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc() && stop == end) return "";
+    return text + " is no whole number from 0 to 18446744073709551615";
+  };
+  return CLI::Validator(check, "");
 }
 
 void AddJson(CLI::App* command, Session& session) {

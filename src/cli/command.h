@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,6 +47,27 @@ CLI::App* AddCommand(CLI::App& parent, Session& session, const std::string& name
 void AddDataOptions(CLI::App* command, Session& session);
 // Positional SET
 CLI::Option* AddSet(CLI::App* command, Session& session);
+// Its options; a set that is not there is wrong usage, and the error says which there are.
+absl::StatusOr<SetOptions> FindSet(const Store& store, const Session& session);
+// The one of `known` that `word` was probably meant to be, or "".
+std::string NearestOf(std::string_view word, const std::vector<std::string>& known);
+// For options: a whole number from 0 to 2^64 - 1 (the parser alone takes -1 as well).
+CLI::Validator WholeNumber();
+// For options: one of these names, which an error lists.
+template <typename Value>
+CLI::Validator OneOf(const std::map<std::string, Value>& names) {
+  const auto transform = [names](std::string& text) -> std::string {
+    const auto found = names.find(text);
+    if (found != names.end()) {
+      text = std::to_string(static_cast<int>(found->second));
+      return "";
+    }
+    std::string list;
+    for (const auto& [name, value] : names) list += (list.empty() ? "" : ", ") + name;
+    return text + " is none of " + list;
+  };
+  return CLI::Validator(transform, "");
+}
 // --json
 void AddJson(CLI::App* command, Session& session);
 

@@ -38,7 +38,12 @@ absl::StatusOr<int> Run(const Session& session, Flags flags) {
   if (!fields.ok()) return UsageError(fields.status());
   flags.set.fields = *std::move(fields);
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(session));
-  RETURN_IF_ERROR(store->CreateSet(session.set, flags.set));
+  const absl::Status created = store->CreateSet(session.set, flags.set);
+  // The command line contradicts what a set may be, or what this one is.
+  if (absl::IsInvalidArgument(created) || absl::IsAlreadyExists(created)) {
+    return UsageError(created);
+  }
+  RETURN_IF_ERROR(created);
   ASSIGN_OR_RETURN(const SetOptions options, store->Options(session.set));
   RETURN_IF_ERROR(store->Close());
   PrintResult(session, options);
@@ -74,7 +79,7 @@ void RegisterCreate(CLI::App& app, Session& session) {
       ->add_option("--window", flags->set.window,
                    "Period in which a member counts once: year, month, day, none")
       ->required()
-      ->transform(CLI::CheckedTransformer(WindowKindNames()).description(""))
+      ->transform(OneOf(WindowKindNames()))
       ->type_name("KIND");
   command->add_option("--fields", flags->fields, "Names of the member's fields, in their order")
       ->required()
@@ -86,7 +91,7 @@ void RegisterCreate(CLI::App& app, Session& session) {
   command
       ->add_option("--member-encoding", flags->set.member_encoding,
                    "fields: each with its length; concat: joined as an existing system did it")
-      ->transform(CLI::CheckedTransformer(MemberEncodingNames()).description(""))
+      ->transform(OneOf(MemberEncodingNames()))
       ->type_name("fields|concat");
   command->add_option("--time-zone", flags->set.time_zone, "Where the windows begin and end")
       ->type_name("ZONE")
@@ -96,11 +101,12 @@ void RegisterCreate(CLI::App& app, Session& session) {
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--expected", flags->set.expected, "Members expected in a window")
+      ->check(WholeNumber())
       ->type_name("N");
   command
       ->add_option("--durability", flags->set.durability,
                    "fsync: answers leave after the disk has them; interval, none: weaker")
-      ->transform(CLI::CheckedTransformer(DurabilityNames()).description(""))
+      ->transform(OneOf(DurabilityNames()))
       ->type_name("fsync|interval|none");
   AddJson(command, session);
 }

@@ -62,15 +62,19 @@ void RegisterGenerate(CLI::App& app, Session& session) {
       ->type_name("DIR")
       ->required();
   command->add_option("--seed", options->seed, "Another seed, other people")
+      ->check(WholeNumber())
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--history-rows", options->history_rows, "Rows of history, 1000 or more")
+      ->check(WholeNumber())
       ->type_name("N")
       ->required();
   command->add_option("--transactions", options->transactions, "Rows to bill, 1000 or more")
+      ->check(WholeNumber())
       ->type_name("N")
       ->required();
   command->add_option("--history-files", options->history_files, "Number of history files")
+      ->check(WholeNumber())
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--encoding", options->encoding, "Of history and gap: utf-8 or gb18030")

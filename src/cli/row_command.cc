@@ -111,7 +111,7 @@ absl::StatusOr<AnswerRowsTotals> Answer(Store* store, const AnswerRowsOptions& o
 }
 
 void NoteTotals(const Session& session, const AnswerRowsTotals& totals) {
-  std::string text = fmt::format("{} rows", FormatCount(totals.rows));
+  std::string text = FormatCount(totals.rows, "row");
   for (size_t i = 0; i < kRowVerdicts; ++i) {
     if (totals.verdicts[i] == 0) continue;
     text += fmt::format(", {} {}", FormatCount(totals.verdicts[i]),
@@ -126,7 +126,7 @@ absl::StatusOr<int> Run(const Session& session, const Flags& flags) {
   options.command = flags.command;
   ASSIGN_OR_RETURN(options.format, ParseFormat(flags.format));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(session));
-  ASSIGN_OR_RETURN(const SetOptions set, store->Options(session.set));
+  ASSIGN_OR_RETURN(const SetOptions set, FindSet(*store, session));
   Printer printer(session, set, options.format.delimiter, flags.command == RowCommand::kClaim);
   ASSIGN_OR_RETURN(const AnswerRowsTotals totals, Answer(store.get(), options, flags.file,
                                                          [&](std::span<const RowAnswer> answers) {

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ Json WindowJson(const StoreSetStats& set, const StoreWindowStats& window) {
 
 double AgeSeconds(absl::Time time) { return absl::ToDoubleSeconds(absl::Now() - time); }
 
+Json AgeJson(std::optional<absl::Time> time) {
+  return time.has_value() ? Json(AgeSeconds(*time)) : Json(nullptr);
+}
+
 Json StatsJson(const std::vector<StoreSetStats>& sets, const StoreStats& stats) {
   Json list = Json::array();
   for (const StoreSetStats& set : sets) {
@@ -46,7 +51,6 @@ Json StatsJson(const std::vector<StoreSetStats>& sets, const StoreStats& stats) 
     }
     list.push_back(std::move(json));
   }
-  const auto age = stats.snapshot_time ? Json(AgeSeconds(*stats.snapshot_time)) : Json(nullptr);
   return {{"sets", list},
           {"memory_bytes", stats.memory_bytes},
           {"owner_bytes", stats.owner_bytes},
@@ -55,8 +59,8 @@ Json StatsJson(const std::vector<StoreSetStats>& sets, const StoreStats& stats) 
           {"snapshot_time", stats.snapshot_time
                                 ? Json(FormatEventTime(*stats.snapshot_time, absl::UTCTimeZone()))
                                 : Json(nullptr)},
-          {"snapshot_age_seconds", age},
-          {"log_age_seconds", age}};  // the log reaches back to the snapshot it goes on from
+          {"snapshot_age_seconds", AgeJson(stats.snapshot_time)},
+          {"log_age_seconds", AgeJson(stats.log_time)}};
 }
 
 constexpr char kRow[] = "{:<16} {:<10} {:>14} {:>10} {:>9} {:>10} {:>5} {:>5} {:>10}  {}";
@@ -92,7 +96,11 @@ void PrintText(const std::vector<StoreSetStats>& sets, const StoreStats& stats) 
 absl::StatusOr<int> Run(const Session& session) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(session));
   std::vector<std::string> names = {session.set};
-  if (session.set.empty()) names = store->ListSets();
+  if (session.set.empty()) {
+    names = store->ListSets();
+  } else {
+    RETURN_IF_ERROR(FindSet(*store, session).status());
+  }
   std::vector<StoreSetStats> sets;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(StoreSetStats set, store->SetStats(name));

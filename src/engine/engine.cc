@@ -187,6 +187,7 @@ EngineStats EngineImpl::Stats() const {
   EngineStats stats;
   stats.log_bytes = log_->bytes();
   stats.log_sequence = log_->last_appended();
+  if (log_->begun_ms() != 0) stats.log_time = absl::FromUnixMillis(log_->begun_ms());
   stats.snapshot_bytes = snapshot_bytes_.load();
   const int64_t created_ms = snapshot_created_ms_.load();
   if (created_ms != 0) stats.snapshot_time = absl::FromUnixMillis(created_ms);

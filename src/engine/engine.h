@@ -26,14 +26,14 @@ struct EngineOptions {
   std::string directory;
   FileSystem* files = FileSystem::Posix();
   const Clock* clock = Clock::Real();
-  std::string key_check_value;                 // recorded at creation; another one is refused
-  std::string holder;                          // what the lock file says of this process
-  uint64_t memory_bytes_max = ~uint64_t{0};    // of all exact sets
-  uint64_t owner_bytes_max = 4ull << 30;       // of all owners; tokened claims beyond are refused
+  std::string key_check_value;               // recorded at creation; another one is refused
+  std::string holder;                        // what the lock file says of this process
+  uint64_t memory_bytes_max = ~uint64_t{0};  // of all exact sets
+  uint64_t owner_bytes_max = 4ull << 30;     // of all owners; tokened claims beyond are refused
   uint64_t sets_max = 1'000'000;
-  uint64_t windows_max = 1'000;                // open windows a set
+  uint64_t windows_max = 1'000;  // open windows a set
   uint64_t log_segment_bytes = 64ull << 20;
-  uint64_t snapshot_log_bytes = 1ull << 30;    // log size that starts a snapshot; 0 = never
+  uint64_t snapshot_log_bytes = 1ull << 30;         // log size that starts a snapshot; 0 = never
   int64_t owner_keep_open_ms = 48ll * 3600 * 1000;  // open time a settled owner is kept
 };
 
@@ -54,7 +54,7 @@ struct ClaimResult {
 };
 
 // A batch of an import: one log record; after a crash all of it or nothing is there. At most 2^20
-// rows. Owners are kept unsettled, like those of claims, so they count in owner_bytes for good.
+// rows. Owners are kept like those of claims: until they are settled, and owner_keep_open_ms after.
 struct ImportBatch {
   struct Row {
     WindowId window = 0;
@@ -64,6 +64,7 @@ struct ImportBatch {
   std::string source;    // names what is imported (no personal data): job, file, ...
   std::string position;  // where to go on after this batch; opaque to the engine
   std::vector<Row> rows;
+  bool settled = false;  // the owners are settled with the import: recorded elsewhere already
 };
 struct ImportResult {
   uint64_t added = 0;
@@ -88,6 +89,7 @@ struct SetStats {
 struct EngineStats {
   uint64_t log_bytes = 0;
   uint64_t log_sequence = 0;
+  std::optional<absl::Time> log_time;  // when the oldest segment of the log was begun
   uint64_t snapshot_bytes = 0;
   std::optional<absl::Time> snapshot_time;
   uint64_t memory_bytes = 0;

@@ -94,7 +94,10 @@ void Stamp(const Group& group, const ImportBatchRecord::Window& added, uint64_t 
     group.shard->set_stamp(added.added[i], sequence);
     if (added.owners.empty() || added.owners[i] == 0) continue;
     group.window->owners->Put(
-        {.fingerprint = added.added[i], .owner = added.owners[i], .sequence = 2 * sequence});
+        {.fingerprint = added.added[i],
+         .owner = added.owners[i],
+         .sequence = 2 * sequence,
+         .settled_open_ms = added.settled_open_ms.value_or(Ownership::kUnsettled)});
   }
 }
 
@@ -177,15 +180,17 @@ void EngineImpl::ApplyImport(ImportRun* run) {
       continue;
     }
     open.push_back(&group);
-    record.windows.push_back({.window = group.id, .added = {}, .owners = {}});
-    if (!AddRows(group, &record.windows.back())) {
+    ImportBatchRecord::Window& added = record.windows.emplace_back();
+    added.window = group.id;
+    if (run->batch->settled) added.settled_open_ms = OpenMs();
+    if (!AddRows(group, &added)) {
       run->status =
           ResourceExhausted("memory_bytes_max ({} bytes) is reached; raise it or drop a window",
                             options_.memory_bytes_max);
       break;
     }
-    record.counts.added += record.windows.back().added.size();
-    record.counts.duplicates += group.rows - record.windows.back().added.size();
+    record.counts.added += added.added.size();
+    record.counts.duplicates += group.rows - added.added.size();
   }
   if (!run->status.ok()) {
     for (size_t i = 0; i < open.size(); ++i) RemoveRows(*open[i], record.windows[i]);

@@ -28,7 +28,7 @@ LogImpl::LogImpl(Options options, const LogContents& contents)
       appended_(contents.last_sequence),
       durable_(contents.last_sequence) {
   for (const LogSegment& segment : contents.segments) {
-    segments_.push_back({segment.first_sequence, segment.used_bytes});
+    segments_.push_back({segment.first_sequence, segment.used_bytes, segment.begun_ms});
   }
 }
 
@@ -37,7 +37,7 @@ absl::Status LogImpl::Start(const LogContents& contents) {
     RETURN_IF_ERROR(segment_.Prepare(0));
     RETURN_IF_ERROR(segment_.Switch(
         {.first_sequence = written_ + 1, .previous_last = written_, .durable = written_}));
-    segments_.push_back({written_ + 1, segment_.used_bytes()});
+    segments_.push_back({written_ + 1, segment_.used_bytes(), segment_.begun_ms()});
   } else {
     RETURN_IF_ERROR(segment_.Resume(contents));
   }
@@ -199,6 +199,11 @@ uint64_t LogImpl::bytes() const {
   uint64_t sum = 0;
   for (const Segment& segment : segments_) sum += segment.used_bytes;
   return sum;
+}
+
+int64_t LogImpl::begun_ms() const {
+  MutexLock lock(mutex_);
+  return segments_.front().begun_ms;
 }
 
 absl::Status LogImpl::StatusLocked() const {

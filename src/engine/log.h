@@ -62,6 +62,8 @@ class Log {
   // Removes segments all of whose records are <= sequence.
   virtual absl::Status RemoveUpTo(uint64_t sequence) = 0;
   virtual uint64_t bytes() const = 0;  // of all segments
+  // Wall clock when the oldest segment was begun, milliseconds since 1970; 0 = unknown.
+  virtual int64_t begun_ms() const = 0;
 };
 
 }  // namespace firstseen

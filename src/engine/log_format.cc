@@ -66,7 +66,7 @@ std::string EncodeSegmentHeader(const SegmentHeader& header) {
   AppendLittle<uint64_t>(&out, header.previous_last);
   AppendLittle<uint64_t>(&out, header.durable);
   AppendLittle<uint64_t>(&out, header.segment_bytes);
-  AppendLittle<uint64_t>(&out, 0);
+  AppendLittle<int64_t>(&out, header.begun_ms);
   AppendLittle<uint64_t>(&out, Checksum(out));
   return out;
 }
@@ -86,6 +86,7 @@ std::optional<SegmentHeader> DecodeSegmentHeader(std::string_view segment,
   header.previous_last = LoadLittle<uint64_t>(bytes + 24);
   header.durable = LoadLittle<uint64_t>(bytes + 32);
   header.segment_bytes = LoadLittle<uint64_t>(bytes + 40);
+  header.begun_ms = LoadLittle<int64_t>(bytes + 48);
   if (header.first_sequence != first_sequence || header.previous_last >= first_sequence) {
     return std::nullopt;
   }

@@ -2,7 +2,7 @@
 //
 //   segment  = header (64 bytes), frames, zeros up to its preallocated size
 //   header   = magic[8] version:u32 size:u32 first:u64 previous_last:u64 durable:u64
-//              segment_bytes:u64 zero:u64 checksum:u64
+//              segment_bytes:u64 begun_ms:i64 checksum:u64
 //   frame    = checksum:u64 magic:u32 kind:u32 payload_bytes:u64 first:u64 durable:u64 count:u32
 //              nonce:u32 previous:u64 payload, zeros up to a multiple of 8
 //   payload  = count x (length:u32 record)
@@ -35,6 +35,7 @@ struct SegmentHeader {
                                // than first_sequence - 1
   uint64_t durable = 0;        // everything up to it was on disk when this segment was begun
   uint64_t segment_bytes = 0;  // preallocated size of the file
+  int64_t begun_ms = 0;        // wall clock when it was begun, milliseconds since 1970; 0 = unknown
 };
 
 enum class FrameKind : uint32_t {

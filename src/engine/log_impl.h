@@ -55,11 +55,13 @@ class LogImpl final : public Log {
   absl::StatusOr<uint64_t> Rotate() override;
   absl::Status RemoveUpTo(uint64_t sequence) override;
   uint64_t bytes() const override;
+  int64_t begun_ms() const override;
 
  private:
   struct Segment {
     uint64_t first_sequence = 0;
     uint64_t used_bytes = 0;
+    int64_t begun_ms = 0;
   };
   enum class Rotation { kNone, kWanted, kDone };
   // What a step of the writer needs: room on the disk for a new segment, or a disk that works.

@@ -98,7 +98,8 @@ absl::StatusOr<std::vector<LogSegment>> ListSegments(FileSystem* files,
                         .previous_last = header.has_value() ? header->previous_last : *first - 1,
                         .used_bytes = size,
                         .file_bytes = size,
-                        .full_bytes = header.has_value() ? header->segment_bytes : size});
+                        .full_bytes = header.has_value() ? header->segment_bytes : size,
+                        .begun_ms = header.has_value() ? header->begun_ms : 0});
   }
   return segments;
 }

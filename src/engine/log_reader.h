@@ -20,6 +20,7 @@ struct LogSegment {
   uint64_t used_bytes = 0;     // header and good frames; all of the file when it was not needed
   uint64_t file_bytes = 0;
   uint64_t full_bytes = 0;  // preallocated size as its header says, else file_bytes
+  int64_t begun_ms = 0;     // as its header says
   bool mend = false;        // header damaged or file cut short, but no record lost
 };
 

@@ -22,7 +22,8 @@ absl::Status Mend(FileSystem* files, const std::string& path, const LogSegment& 
   RETURN_IF_ERROR(file->Write(0, EncodeSegmentHeader({.first_sequence = segment.first_sequence,
                                                       .previous_last = segment.previous_last,
                                                       .durable = segment.previous_last,
-                                                      .segment_bytes = bytes})));
+                                                      .segment_bytes = bytes,
+                                                      .begun_ms = segment.begun_ms})));
   return file->Sync();
 }
 
@@ -41,10 +42,17 @@ absl::Status BeginAbove(FileSystem* files, const std::string& directory, uint64_
 
 absl::StatusOr<std::vector<LogDamage>> RepairLog(FileSystem* files, const std::string& directory,
                                                  uint64_t after, uint64_t highest, bool apply) {
-  ASSIGN_OR_RETURN(const LogContents contents,
+  ASSIGN_OR_RETURN(LogContents contents,
                    ReadLog(
                        files, directory, after,
                        [](uint64_t, std::string_view) { return absl::OkStatus(); }, highest));
+  if (contents.segments.empty() && contents.damages.empty()) {
+    // Nothing says how far the log went, but a data directory is never without one.
+    contents.damages.push_back({.file = directory,
+                                .what = "it holds no log segment",
+                                .loses_records = true,
+                                .first_sequence = after + 1});
+  }
   if (!apply || contents.damages.empty()) return contents.damages;
   for (size_t i = 0; i < contents.good_segments; ++i) {
     const LogSegment& segment = contents.segments[i];

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <random>
 
+#include "absl/time/time.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace firstseen {
@@ -36,6 +38,7 @@ absl::Status SegmentWriter::Resume(const LogContents& contents) {
   const std::string path = directory_ + "/" + SegmentName(last.first_sequence);
   ASSIGN_OR_RETURN(file_, files_->Open(path, OpenMode::kReadWrite));
   first_sequence_ = last.first_sequence;
+  begun_ms_ = last.begun_ms;
   offset_ = last.used_bytes;
   file_bytes_ = last.file_bytes;
   last_checksum_ = contents.last_checksum;
@@ -84,6 +87,7 @@ absl::Status SegmentWriter::Switch(const SegmentHeader& header) {
   FIRSTSEEN_CHECK(prepared_ != nullptr && !name_unsynced_);
   SegmentHeader complete = header;
   complete.segment_bytes = prepared_bytes_;
+  complete.begun_ms = absl::ToUnixMillis(Clock::Real()->Now());
   // Gone unless all goes well: a second header over a first one that may have reached the disk in
   // part could come out as neither.
   std::unique_ptr<File> file = std::move(prepared_);
@@ -103,6 +107,7 @@ absl::Status SegmentWriter::Switch(const SegmentHeader& header) {
   }
   file_ = std::move(file);
   first_sequence_ = header.first_sequence;
+  begun_ms_ = complete.begun_ms;
   offset_ = kSegmentHeaderBytes;
   last_checksum_ = 0;
   file_bytes_ = prepared_bytes_;

@@ -57,6 +57,7 @@ class SegmentWriter {
 
   uint64_t first_sequence() const { return first_sequence_; }
   uint64_t used_bytes() const { return offset_; }
+  int64_t begun_ms() const { return begun_ms_; }
 
  private:
   std::string PreparedPath() const;
@@ -69,6 +70,7 @@ class SegmentWriter {
 
   std::unique_ptr<File> file_;
   uint64_t first_sequence_ = 0;
+  int64_t begun_ms_ = 0;
   uint64_t offset_ = 0;         // where the next frame goes
   uint64_t last_checksum_ = 0;  // of the frame before that; 0 = none
   uint64_t file_bytes_ = 0;

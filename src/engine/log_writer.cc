@@ -132,7 +132,7 @@ absl::Status LogImpl::NextSegment(uint64_t frame_bytes) {
   segments_.back().used_bytes = used_bytes;
   // A segment without records has the same name, and has just been replaced.
   if (segments_.back().first_sequence == written_ + 1) segments_.pop_back();
-  segments_.push_back({written_ + 1, kSegmentHeaderBytes});
+  segments_.push_back({written_ + 1, kSegmentHeaderBytes, segment_.begun_ms()});
   return absl::OkStatus();
 }
 

@@ -19,6 +19,14 @@ enum class RecordType : uint8_t {
   kOpenTime = 9,
 };
 
+// Which owners a window of an import batch has.
+enum class ImportedOwners : uint8_t { kNone = 0, kUnsettled = 1, kSettled = 2 };
+
+ImportedOwners OwnersOf(const ImportBatchRecord::Window& window) {
+  if (window.owners.empty()) return ImportedOwners::kNone;
+  return window.settled_open_ms.has_value() ? ImportedOwners::kSettled : ImportedOwners::kUnsettled;
+}
+
 size_t PrintBytes(int bits) { return static_cast<size_t>(bits) / 8; }
 
 // Writes one kind of record each.
@@ -74,7 +82,9 @@ struct Encoder {
     for (const ImportBatchRecord::Window& window : r.windows) {
       out.Put(window.window);
       out.Put(static_cast<uint32_t>(window.added.size()));
-      out.Put(static_cast<uint8_t>(window.owners.empty() ? 0 : 1));
+      const ImportedOwners owners = OwnersOf(window);
+      out.Put(static_cast<uint8_t>(owners));
+      if (owners == ImportedOwners::kSettled) out.Put(*window.settled_open_ms);
       for (const Fingerprint& print : window.added) out.Print(print, print_bytes);
       for (uint64_t owner : window.owners) out.Put(owner);
     }
@@ -140,7 +150,10 @@ ImportBatchRecord DecodeImportBatch(ByteReader* in) {
     ImportBatchRecord::Window window;
     window.window = in->Get<WindowId>();
     const uint32_t count = in->Get<uint32_t>();
-    const bool owned = in->Get<uint8_t>() != 0;
+    const auto owners = static_cast<ImportedOwners>(in->Get<uint8_t>());
+    if (owners > ImportedOwners::kSettled) in->Fail();
+    const bool owned = owners != ImportedOwners::kNone;
+    if (owners == ImportedOwners::kSettled) window.settled_open_ms = in->Get<int64_t>();
     if (print_bytes == 0) in->Fail();  // the count would then cost no bytes, whatever it says
     for (uint32_t j = 0; j < count && in->ok(); ++j) window.added.push_back(in->Print(print_bytes));
     for (uint32_t j = 0; j < count && owned && in->ok(); ++j) {

@@ -52,6 +52,8 @@ struct ImportBatchRecord {
     WindowId window = 0;
     std::vector<Fingerprint> added;  // ascending
     std::vector<uint64_t> owners;    // empty, or as many as `added` (0 = none)
+    // Open time at which these owners were settled, by the import itself; nullopt = they are not.
+    std::optional<int64_t> settled_open_ms = std::nullopt;
   };
   SetId set = 0;
   std::string source;

@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/status.h"
 #include "engine/engine_impl.h"
+#include "engine/log_format.h"
 #include "engine/records.h"
 #include "engine/replay.h"
 #include "engine/snapshot_load.h"
@@ -19,21 +20,28 @@ std::string EncodeMeta(const EngineOptions& options) {
   return text + fmt::format("checksum {:016x}\n", Checksum(text));
 }
 
-absl::StatusOr<std::vector<std::string>> ListSuffix(FileSystem* files, const std::string& directory,
-                                                    std::string_view suffix) {
-  ASSIGN_OR_RETURN(std::vector<std::string> names, files->List(directory));
-  std::erase_if(names, [&](const std::string& name) { return !name.ends_with(suffix); });
-  return names;
-}
-
 // What a snapshot or the meta file left behind when the power went away.
 absl::Status RemoveTemporaries(FileSystem* files, const std::string& directory) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListSuffix(files, directory, ".tmp"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
   for (const std::string& name : names) {
-    if (!name.starts_with("snapshot-") && !name.starts_with("meta.")) continue;
+    const bool ours = name.starts_with("snapshot-") || name.starts_with("meta.");
+    if (!ours || !name.ends_with(".tmp")) continue;
     RETURN_IF_ERROR(files->Remove(directory + "/" + name));
   }
   return absl::OkStatus();
+}
+
+// Log::Open would begin a new log in an empty directory.
+absl::Status RequireLog(FileSystem* files, const std::string& directory) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
+  const bool any = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return ParseSegmentName(name).has_value();
+  });
+  if (any) return absl::OkStatus();
+  return DataLoss(
+      "{}: all log files (*.log) are missing; `firstseen repair` lists what that loses, and goes "
+      "on without them when told to",
+      directory);
 }
 
 }  // namespace
@@ -133,11 +141,7 @@ absl::Status EngineImpl::Recover() {
     ASSIGN_OR_RETURN(snapshot, LoadSnapshot(files, path, &state_));
     if (snapshot.header.after != after) return DataLoss("{}: has another file's name", path);
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> segments, ListSuffix(files, directory, ".log"));
-  if (segments.empty()) {
-    return DataLoss("{}: all log files (*.log) are missing; `repair` goes on without them",
-                    directory);
-  }
+  RETURN_IF_ERROR(RequireLog(files, directory));
   Replayer replayer(&state_, snapshot.header.open_ms);
   const auto replay = [&](uint64_t sequence, std::string_view record) {
     return replayer.Apply(sequence, record);

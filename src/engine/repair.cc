@@ -36,6 +36,12 @@ class Repairer {
     ASSIGN_OR_RETURN(const std::vector<LogDamage> log,
                      RepairLog(files_, directory_, after, highest, apply_));
     for (const LogDamage& damage : log) losses_.push_back(DescribeDamage(damage));
+    if (snapshots.empty() && !log.empty() && log.back().file == directory_) {
+      losses_.push_back(fmt::format(
+          "{}: there is no snapshot either: every set and all its members are lost; restore a "
+          "backup if you have one",
+          directory_));
+    }
     return losses_;
   }
 

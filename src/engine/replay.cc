@@ -34,9 +34,20 @@ absl::StatusOr<Window*> Replayer::FindWindow(SetId id, WindowId window_id,
   return window;
 }
 
+absl::StatusOr<Window*> Replayer::SetState(SetId id, WindowId window_id, bool closed,
+                                           uint64_t sequence) const {
+  ASSIGN_OR_RETURN(Set * set, FindSet(id));
+  Window& window = set->FindOrAdd(window_id);
+  if (sequence <= window.state_sequence) return nullptr;
+  window.closed = closed;
+  window.state_sequence = sequence;
+  return &window;
+}
+
 // Nobody else is at work yet, so nothing has to be locked for longer than one look.
 absl::Status Replayer::AddMembers(Window* window, std::span<const Fingerprint> ascending,
-                                  std::span<const uint64_t> owners, uint64_t sequence) {
+                                  std::span<const uint64_t> owners, int64_t settled_open_ms,
+                                  uint64_t sequence) {
   // All stamps are read before the first is set: several members may be in one shard.
   fresh_.clear();
   for (size_t i = 0; i < ascending.size(); ++i) {
@@ -59,7 +70,10 @@ absl::Status Replayer::AddMembers(Window* window, std::span<const Fingerprint> a
     const uint64_t owner = owners.empty() ? 0 : owners[i];
     if (owner != 0) {
       if (window->owners == nullptr) window->owners = state_->NewOwners();
-      window->owners->Put({.fingerprint = print, .owner = owner, .sequence = 2 * sequence});
+      window->owners->Put({.fingerprint = print,
+                           .owner = owner,
+                           .sequence = 2 * sequence,
+                           .settled_open_ms = settled_open_ms});
     } else if (window->owners != nullptr) {
       // The snapshot may know the owner of a later claim, which a repaired log no longer has.
       window->owners->Erase(print);
@@ -81,7 +95,8 @@ absl::Status Replayer::Apply(uint64_t, const SetCreatedRecord& record) {
 absl::Status Replayer::Apply(uint64_t sequence, const AddedRecord& record) {
   ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, record.window, sequence));
   if (window == nullptr) return absl::OkStatus();
-  return AddMembers(window, {&record.fingerprint, 1}, {&record.owner, 1}, sequence);
+  return AddMembers(window, {&record.fingerprint, 1}, {&record.owner, 1}, Ownership::kUnsettled,
+                    sequence);
 }
 
 absl::Status Replayer::Apply(uint64_t sequence, const RemovedRecord& record) {
@@ -111,30 +126,24 @@ absl::Status Replayer::Apply(uint64_t sequence, const SettledRecord& record) {
 }
 
 absl::Status Replayer::Apply(uint64_t sequence, const WindowDroppedRecord& record) {
-  ASSIGN_OR_RETURN(Set * set, FindSet(record.set));
-  Window& window = set->FindOrAdd(record.window);
-  if (sequence <= window.state_sequence) return absl::OkStatus();
-  window.closed = true;
-  window.state_sequence = sequence;
-  window.members.reset();
-  window.owners.reset();
+  ASSIGN_OR_RETURN(Window * window, SetState(record.set, record.window, true, sequence));
+  if (window == nullptr) return absl::OkStatus();
+  window->members.reset();
+  window->owners.reset();
   return absl::OkStatus();
 }
 
 absl::Status Replayer::Apply(uint64_t sequence, const WindowReopenedRecord& record) {
-  ASSIGN_OR_RETURN(Set * set, FindSet(record.set));
-  Window& window = set->FindOrAdd(record.window);
-  if (sequence <= window.state_sequence) return absl::OkStatus();
-  window.closed = false;
-  window.state_sequence = sequence;
-  return absl::OkStatus();
+  return SetState(record.set, record.window, false, sequence).status();
 }
 
 absl::Status Replayer::Apply(uint64_t sequence, const ImportBatchRecord& record) {
   for (const ImportBatchRecord::Window& part : record.windows) {
     ASSIGN_OR_RETURN(Window * window, FindWindow(record.set, part.window, sequence));
+    open_ms_ = std::max(open_ms_, part.settled_open_ms.value_or(0));
     if (window == nullptr) continue;
-    RETURN_IF_ERROR(AddMembers(window, part.added, part.owners, sequence));
+    RETURN_IF_ERROR(AddMembers(window, part.added, part.owners,
+                               part.settled_open_ms.value_or(Ownership::kUnsettled), sequence));
   }
   MutexLock lock(state_->imports_mutex());
   state_->imports()[record.set].Apply(sequence, record);

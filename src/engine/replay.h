@@ -41,10 +41,14 @@ class Replayer {
   absl::StatusOr<Set*> FindSet(SetId set) const;
   // The window, or nullptr when the record is older than its last drop or reopening.
   absl::StatusOr<Window*> FindWindow(SetId set, WindowId window, uint64_t sequence) const;
+  // Closes or opens the window, unless the record is not above its last drop or reopening: nullptr.
+  absl::StatusOr<Window*> SetState(SetId set, WindowId window, bool closed,
+                                   uint64_t sequence) const;
   // Adds members that one record added, and their owners (empty = none), except in shards that
   // have the record already.
   absl::Status AddMembers(Window* window, std::span<const Fingerprint> ascending,
-                          std::span<const uint64_t> owners, uint64_t sequence);
+                          std::span<const uint64_t> owners, int64_t settled_open_ms,
+                          uint64_t sequence);
   State* const state_;
   int64_t open_ms_;
   // AddMembers keeps their memory.

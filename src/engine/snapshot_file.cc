@@ -58,7 +58,7 @@ absl::Status SnapshotWriter::Write(SectionType type, std::string_view payload) {
   ByteWriter out(&buffer_);
   out.Put(static_cast<uint8_t>(type));
   out.String(payload);
-  out.Put(Checksum(std::string_view(buffer_).substr(start), seed_ + sections_));
+  out.Put(Checksum(std::string_view{buffer_}.substr(start), seed_ + sections_));
   ++sections_;
   if (buffer_.size() < kBufferBytes) return absl::OkStatus();
   return Flush();
@@ -130,9 +130,9 @@ absl::StatusOr<std::string_view> SnapshotReader::Peek(uint64_t size) {
     ASSIGN_OR_RETURN(const size_t got, file_->Read(offset_, buffer_.data(), buffer_.size()));
     if (got < buffer_.size()) return DataLoss("is shorter than its size");
     buffer_offset_ = offset_;
-    return std::string_view(buffer_).substr(0, size);
+    return std::string_view{buffer_}.substr(0, size);
   }
-  return std::string_view(buffer_).substr(skip, size);
+  return std::string_view{buffer_}.substr(skip, size);
 }
 
 absl::StatusOr<std::optional<SnapshotReader::Section>> SnapshotReader::Next() {

@@ -34,12 +34,6 @@ MappingOptions Mapping(const AnswerRowsOptions& options, const SetOptions& set) 
   return mapping;
 }
 
-std::string Text(const RejectReason& reason) {
-  std::string text = reason.field.empty() ? reason.reason : reason.field + ": " + reason.reason;
-  if (!reason.remedy.empty()) text += "; " + reason.remedy;
-  return text;
-}
-
 class Answerer {
  public:
   // `mapper` of the set for all commands but settle, which takes `parser`.
@@ -90,7 +84,7 @@ absl::Status Answerer::AnswerBlock(const LineBlock& block) {
     if (kind == RowKind::kRow) asked_.push_back(answers_.size());
     RowAnswer& answer = answers_.emplace_back();
     answer.line = line.number;
-    if (kind == RowKind::kRejected) answer.reason = Text(reason);
+    if (kind == RowKind::kRejected) answer.reason = DescribeReject(reason);
     if (answers_.size() == kBatchRows) RETURN_IF_ERROR(AnswerBatch());
   }
   return AnswerBatch();
@@ -99,7 +93,7 @@ absl::Status Answerer::AnswerBlock(const LineBlock& block) {
 absl::Status Answerer::RejectLong(uint64_t line) {
   RowAnswer& answer = answers_.emplace_back();
   answer.line = line;
-  answer.reason = fmt::format("the line is longer than {} bytes", kLineBytesMax);
+  answer.reason = fmt::format("the line has more than {} bytes; shorten it", kLineBytesMax);
   return AnswerBatch();
 }
 

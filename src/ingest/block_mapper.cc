@@ -49,8 +49,12 @@ absl::Status BlockMapper::Map(const ImportWork& work) {
         break;
       case RowKind::kRejected:
         ++rejected_;
-        AppendRejectFrame(work.file, line.number, reason,
-                          line.too_long ? line.raw.substr(0, kLineBytesMax) : line.raw, &rejects_);
+        if (line.too_long) {
+          line.raw = line.raw.substr(0, kLineBytesMax);
+          reason.remedy +=
+              fmt::format("; only its first {} bytes are in the rejects file", kLineBytesMax);
+        }
+        AppendRejectFrame(work.file, line.number, reason, line.raw, &rejects_);
         break;
     }
   }

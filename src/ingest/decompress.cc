@@ -111,6 +111,13 @@ struct Buffers {
   size_t in_size;
   char* out;
   size_t out_size;
+
+  void Advance(size_t used, size_t made) {
+    in += used;
+    in_size -= used;
+    out += made;
+    out_size -= made;
+  }
 };
 
 class Decoder {
@@ -149,12 +156,7 @@ class ZlibDecoder : public Decoder {
     stream_.avail_out = static_cast<uInt>(std::min<size_t>(buffers->out_size, 1u << 30));
     const uInt out_before = stream_.avail_out;
     const int result = inflate(&stream_, Z_NO_FLUSH);
-    const size_t used = buffers->in_size - stream_.avail_in;
-    const size_t made = out_before - stream_.avail_out;
-    buffers->in += used;
-    buffers->in_size -= used;
-    buffers->out += made;
-    buffers->out_size -= made;
+    buffers->Advance(buffers->in_size - stream_.avail_in, out_before - stream_.avail_out);
     if (result == Z_STREAM_END) between_members_ = true;
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
   }
@@ -184,12 +186,7 @@ class Bzip2Decoder : public Decoder {
     stream_.avail_out = static_cast<unsigned>(std::min<size_t>(buffers->out_size, 1u << 30));
     const unsigned out_before = stream_.avail_out;
     const int result = BZ2_bzDecompress(&stream_);
-    const size_t used = buffers->in_size - stream_.avail_in;
-    const size_t made = out_before - stream_.avail_out;
-    buffers->in += used;
-    buffers->in_size -= used;
-    buffers->out += made;
-    buffers->out_size -= made;
+    buffers->Advance(buffers->in_size - stream_.avail_in, out_before - stream_.avail_out);
     if (result == BZ_STREAM_END) {
       BZ2_bzDecompressEnd(&stream_);
       open_ = false;
@@ -217,10 +214,7 @@ class ZstdDecoder : public Decoder {
     ZSTD_outBuffer out = {buffers->out, buffers->out_size, 0};
     const size_t result = ZSTD_decompressStream(stream_, &out, &in);
     if (ZSTD_isError(result)) return false;
-    buffers->in += in.pos;
-    buffers->in_size -= in.pos;
-    buffers->out += out.pos;
-    buffers->out_size -= out.pos;
+    buffers->Advance(in.pos, out.pos);
     complete_ = result == 0;
     return true;
   }

@@ -33,6 +33,11 @@ std::string AbsolutePath(const std::string& path) {
   return result;
 }
 
+// About the input, not about the options.
+absl::Status OfInput(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? FailedPrecondition("{}", Message(status)) : status;
+}
+
 // Stands for "the same import": everything that decides what becomes of a row.
 std::string JobId(const ImportOptions& options) {
   const MappingOptions& mapping = options.mapping;
@@ -45,6 +50,7 @@ std::string JobId(const ImportOptions& options) {
   if (mapping.window_of.has_value()) text += fmt::format(" of {}", *mapping.window_of);
   for (const WindowId window : mapping.accept_windows) text += fmt::format(" accept {}", window);
   text += '\0' + mapping.time_column + '\0' + mapping.token_column;
+  if (options.settle) text += " settle";
   return fmt::format("{:016x}", Checksum(text));
 }
 
@@ -152,7 +158,7 @@ absl::Status ImportRun::Outcome() {
     return absl::CancelledError("the import was stopped; the same command goes on from here");
   }
   if (absl::IsAborted(status)) RETURN_IF_ERROR(StartAgain());
-  return status;
+  return OfInput(status);
 }
 
 // ---- Before the first row.
@@ -161,11 +167,16 @@ absl::Status ImportRun::Prepare() {
   if (options_.jobs < 0 || options_.jobs > ImportOptions::kJobsMax) {
     return InvalidArgument("{} jobs; the limit is {}", options_.jobs, ImportOptions::kJobsMax);
   }
+  if (options_.settle && options_.mapping.token_column.empty()) {
+    return InvalidArgument("without a token column there are no owners to settle; name it");
+  }
   ASSIGN_OR_RETURN(set_options_, store_->Options(options_.set));
   if (options_.mapping.window_of.has_value()) {
     RETURN_IF_ERROR(store_->AcceptsWindow(options_.set, *options_.mapping.window_of));
   }
-  ASSIGN_OR_RETURN(listing_, ListInputs(options_.files, options_.paths));
+  absl::StatusOr<InputListing> listing = ListInputs(options_.files, options_.paths);
+  if (!listing.ok()) return OfInput(listing.status());
+  listing_ = *std::move(listing);
   RETURN_IF_ERROR(CheckFiles());
   RETURN_IF_ERROR(PrepareRejects());
   bool pipe = false;
@@ -188,7 +199,9 @@ absl::Status ImportRun::CheckFiles() {
   for (const InputFile& file : listing_.files) {
     ASSIGN_OR_RETURN(const RowMapper mapper,
                      RowMapper::Create(set_options_, options_.mapping, file));
-    if (!file.stream) RETURN_IF_ERROR(OpenByteStream(options_.files, file).status());
+    if (!file.stream) {
+      RETURN_IF_ERROR(OfInput(OpenByteStream(options_.files, file).status()));
+    }
     RejectSource source{.path = file.path, .folder = {}};
     if (mapper.uses_folders()) {
       for (const PartitionValue& value : file.partition) {
@@ -350,10 +363,11 @@ absl::Status ImportRun::Apply(Stream* stream, const ImportWork& work, const Bloc
   position.rejected = lane.sums.rejected + mapper.rejected();
   position.blank = lane.sums.blank + mapper.blank();
   position.rejects_bytes = lane.spool.bytes();
+  const ImportOwners owners = options_.settle ? ImportOwners::kSettled : ImportOwners::kUnsettled;
   statuses->assign(mapper.rows().size(), absl::OkStatus());
   ASSIGN_OR_RETURN(const ImportTotals totals,
                    store_->Import(options_.set, lane.source, FormatPosition(position),
-                                  mapper.rows(), *statuses));
+                                  mapper.rows(), owners, *statuses));
   lane.sums = position;
   for (size_t i = 0; i < statuses->size(); ++i) {
     if (!(*statuses)[i].ok()) {
@@ -408,7 +422,8 @@ absl::Status ImportRun::Finish() {
     for (const Lane& lane : stream.lanes) spools.push_back(&lane.spool);
   }
   const bool keep_empty = !options_.rejects.empty();
-  RETURN_IF_ERROR(WriteRejects(options_.files, spools, reject_sources_, rejects_, keep_empty));
+  ASSIGN_OR_RETURN(CommonReject common,
+                   WriteRejects(options_.files, spools, reject_sources_, rejects_, keep_empty));
   RETURN_IF_ERROR(store_->ForgetImports(options_.set, Prefix()));
   RETURN_IF_ERROR(store_->ImportSync());
   MutexLock lock(mutex_);
@@ -418,6 +433,7 @@ absl::Status ImportRun::Finish() {
       if (!removed.ok()) report_.notes.push_back(std::string(Message(removed)));
     }
   }
+  report_.common_reject = std::move(common);
   if (keep_empty || report_.rejected > 0) report_.rejects = rejects_;
   return absl::OkStatus();
 }

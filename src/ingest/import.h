@@ -38,6 +38,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "ingest/rejects.h"
 #include "ingest/row_mapper.h"
 #include "store/store.h"
 
@@ -60,6 +61,8 @@ struct ImportOptions {
   // where the digits stand for this import. The directory is made if need be.
   std::string rejects;
   std::string rejects_directory;
+  // Owners (mapping.token_column) are settled with the import: see ImportOwners.
+  bool settle = false;
   int jobs = 0;  // threads, 1 to kJobsMax; 0 = one for each core
   // Set by a signal handler: the blocks in hand are finished and made durable, then RunImport
   // returns Cancelled.
@@ -83,12 +86,14 @@ struct ImportReport {
   double seconds = 0;              // of this run
   double rows_per_second = 0;      // of this run: rows that a run before had done do not count
   std::string rejects;             // the path; empty when nothing was rejected at the default place
+  CommonReject common_reject;      // why most of the rejected rows were
   std::vector<std::string> notes;  // for the user: what was started again, and why
 };
 
-// OK also when rows were rejected. Errors: InvalidArgument (options), NotFound (no such path or
-// set), DataLoss / Unavailable (a file that cannot be read: names it; what was imported before
-// stays, the same command goes on there), Cancelled (`stop`), and those of the store.
+// OK also when rows were rejected. Errors: InvalidArgument (options, nothing else), NotFound (no
+// such path or set), DataLoss / Unavailable / FailedPrecondition (a file that cannot be read: names
+// it; what was imported before stays, the same command goes on there), Cancelled (`stop`), and
+// those of the store.
 absl::StatusOr<ImportReport> RunImport(Store* store, const ImportOptions& options);
 
 }  // namespace firstseen

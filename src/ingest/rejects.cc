@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kHeaderBytes = 32;
 constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kWriteBytes = 256 << 10;
+constexpr size_t kTalliedMax = 1000;
 constexpr std::string_view kFolderFile = "rejects";
 constexpr std::string_view kReasonsHeader = "file\tline\tfield\treason\tremedy\n";
 
@@ -167,6 +168,7 @@ class RejectWriter {
     RETURN_IF_ERROR(rows_->Write(reject.Text(3)));
     RETURN_IF_ERROR(rows_->Write("\n"));
     ++count_;
+    Tally(reject);
     return reasons_->Write(fmt::format("{}\t{}\t{}\t{}\t{}\n", OneLine(source.path), reject.line(),
                                        OneLine(reject.Text(0)), OneLine(reject.Text(1)),
                                        OneLine(reject.Text(2))));
@@ -182,7 +184,29 @@ class RejectWriter {
     return Publish(path_ + ".reasons", keep);
   }
 
+  CommonReject commonest() const {
+    CommonReject commonest;
+    for (const auto& [reason, rows] : tally_) {
+      if (rows > commonest.rows) commonest = {reason, rows};
+    }
+    return commonest;
+  }
+
  private:
+  // There are few different reasons, as they hold no values; should there be many, those met late
+  // are not the common ones.
+  void Tally(const SpoolReader& reject) {
+    const std::string reason = DescribeReject({.field = std::string(reject.Text(0)),
+                                               .reason = std::string(reject.Text(1)),
+                                               .remedy = std::string(reject.Text(2))});
+    const auto found = tally_.find(reason);
+    if (found != tally_.end()) {
+      ++found->second;
+    } else if (tally_.size() < kTalliedMax) {
+      tally_.emplace(reason, 1);
+    }
+  }
+
   std::string Name(const std::string& folder) const {
     return folder.empty() ? path_ : fmt::format("{}.d/{}/{}", path_, folder, kFolderFile);
   }
@@ -228,6 +252,7 @@ class RejectWriter {
   std::string folder_;                     // that `rows_` is of
   std::map<std::string, uint64_t> sizes_;  // folder -> bytes written
   uint64_t count_ = 0;
+  std::map<std::string, uint64_t> tally_;  // reason -> rows
 };
 
 }  // namespace
@@ -276,9 +301,10 @@ absl::Status RejectSpool::Remove() {
   return exists ? files_->Remove(path_) : absl::OkStatus();
 }
 
-absl::Status WriteRejects(FileSystem* files, std::span<const RejectSpool* const> spools,
-                          std::span<const RejectSource> sources, const std::string& path,
-                          bool keep_empty) {
+absl::StatusOr<CommonReject> WriteRejects(FileSystem* files,
+                                          std::span<const RejectSpool* const> spools,
+                                          std::span<const RejectSource> sources,
+                                          const std::string& path, bool keep_empty) {
   std::vector<std::unique_ptr<SpoolReader>> readers;
   for (const RejectSpool* spool : spools) {
     if (spool->bytes() == 0) continue;
@@ -303,7 +329,8 @@ absl::Status WriteRejects(FileSystem* files, std::span<const RejectSpool* const>
     ASSIGN_OR_RETURN(const bool more, (*first)->Next());
     if (!more) readers.erase(first);
   }
-  return writer.Finish(keep_empty);
+  RETURN_IF_ERROR(writer.Finish(keep_empty));
+  return writer.commonest();
 }
 
 }  // namespace firstseen

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/file.h"
 #include "ingest/row_mapper.h"
 #include "ingest/source.h"
@@ -55,11 +56,18 @@ struct RejectSource {
   std::string folder;  // "ds=2023-01-01/region=x" if its rows need the folders, else empty
 };
 
+// Of the rejected rows, the ones that were rejected for the reason given most often.
+struct CommonReject {
+  std::string reason;  // see DescribeReject; empty when nothing was rejected
+  uint64_t rows = 0;
+};
+
 // Merges the spools into `path` and `path`.reasons (and `path`.d), each written under another name,
 // synced and renamed. With `keep_empty` false files that would be empty are removed instead.
 // Memory: about 64 KiB and the longest row for each spool.
-absl::Status WriteRejects(FileSystem* files, std::span<const RejectSpool* const> spools,
-                          std::span<const RejectSource> sources, const std::string& path,
-                          bool keep_empty);
+absl::StatusOr<CommonReject> WriteRejects(FileSystem* files,
+                                          std::span<const RejectSpool* const> spools,
+                                          std::span<const RejectSource> sources,
+                                          const std::string& path, bool keep_empty);
 
 }  // namespace firstseen

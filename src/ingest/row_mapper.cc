@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/human.h"
 #include "base/status.h"
 #include "base/time_text.h"
 #include "engine/window.h"
@@ -10,6 +11,12 @@
 #include "keys/normalise.h"
 
 namespace firstseen {
+
+std::string DescribeReject(const RejectReason& reason) {
+  std::string text = reason.field.empty() ? reason.reason : reason.field + ": " + reason.reason;
+  if (!reason.remedy.empty()) text += "; " + reason.remedy;
+  return text;
+}
 
 absl::StatusOr<RowMapper::Source> RowMapper::Find(const std::string& name,
                                                   const MappingOptions& options,
@@ -88,9 +95,7 @@ bool RowMapper::uses_folders() const {
 RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* window,
                        std::string_view* token, RejectReason* reason) {
   if (line.too_long) {
-    *reason = {
-        "", fmt::format("the line has more than {} bytes", kLineBytesMax),
-        fmt::format("shorten it; only its first {} bytes are in the rejects file", kLineBytesMax)};
+    *reason = {"", fmt::format("the line has more than {} bytes", kLineBytesMax), "shorten it"};
     return RowKind::kRejected;
   }
   if (parser_.IsBlank(line.text)) return RowKind::kBlank;
@@ -100,11 +105,12 @@ RowKind RowMapper::Map(const Line& line, std::string_view* fields, WindowId* win
     return RowKind::kRejected;
   }
   if (*count != row_.size()) {
-    *reason = {"", fmt::format("the row has {} fields instead of {}", *count, row_.size()),
-               *count > row_.size()
-                   ? "take the delimiter out of the values, or export with ESCAPED BY and name "
-                     "the escape character"
-                   : "complete the row, or check the delimiter"};
+    *reason = {
+        "", fmt::format("the row has {} instead of {}", FormatCount(*count, "field"), row_.size()),
+        *count > row_.size()
+            ? "take the delimiter out of the values, or export with ESCAPED BY and name "
+              "the escape character"
+            : "complete the row, or check the delimiter"};
     return RowKind::kRejected;
   }
   if (IsHeader(line)) {

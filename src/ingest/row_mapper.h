@@ -47,6 +47,8 @@ struct RejectReason {
   std::string reason;
   std::string remedy;
 };
+// "field: reason; remedy".
+std::string DescribeReject(const RejectReason& reason);
 
 enum class RowKind { kRow, kBlank, kRejected };
 

@@ -206,7 +206,7 @@ absl::StatusOr<size_t> RowParser::Parse(std::string_view line, std::span<Field> 
     char* out = Allocate(Gb18030Decoder::DecodedBytesMax(line.size()));
     const size_t size = decoder_->Decode(line, out);
     if (size == SIZE_MAX) {
-      return InvalidArgument("the line is not valid GB18030; correct its encoding");
+      return InvalidArgument("the line is not valid GB18030");
     }
     line = std::string_view(out, size);
   }

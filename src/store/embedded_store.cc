@@ -119,7 +119,7 @@ absl::Status RequireNoData(const EmbeddedStoreOptions& options) {
 
 }  // namespace
 
-absl::Status InitEmbeddedStore(const EmbeddedStoreOptions& options) {
+absl::Status InitEmbeddedStore(const EmbeddedStoreOptions& options, bool* made) {
   RETURN_IF_ERROR(options.files->CreateDirectory(options.directory));
   ASSIGN_OR_RETURN(const bool has_key, options.files->Exists(KeyPath(options)));
   if (!has_key) {
@@ -131,6 +131,7 @@ absl::Status InitEmbeddedStore(const EmbeddedStoreOptions& options) {
   ASSIGN_OR_RETURN(const Keyring keys, ReadKeys(options));
   RETURN_IF_ERROR(MatchKeyChecks(options, keys).status());
   const absl::Status status = Engine::Create(ForEngine(options, keys));
+  if (made != nullptr) *made = status.ok();
   return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
 }
 
@@ -153,7 +154,14 @@ absl::StatusOr<std::vector<std::string>> RepairEmbeddedStore(const EmbeddedStore
   RETURN_IF_ERROR(RequireDirectory(options));
   ASSIGN_OR_RETURN(const Keyring keys, ReadKeys(options));
   RETURN_IF_ERROR(MatchKeyChecks(options, keys).status());
-  return Engine::Repair(ForEngine(options, keys), apply);
+  ASSIGN_OR_RETURN(std::vector<std::string> losses,
+                   Engine::Repair(ForEngine(options, keys), apply));
+  if (apply || losses.empty()) {
+    // What repair calls good opens, or says why it does not: the two must not disagree.
+    ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenEmbeddedStore(options));
+    RETURN_IF_ERROR(store->Close());
+  }
+  return losses;
 }
 
 }  // namespace firstseen

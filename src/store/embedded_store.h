@@ -28,9 +28,11 @@ struct EmbeddedStoreOptions {
 };
 
 // `firstseen init`: makes the directory and the key file (0600, 128 random bits) unless there.
-absl::Status InitEmbeddedStore(const EmbeddedStoreOptions& options);
+// `made`, when given, says whether there was no data directory before.
+absl::Status InitEmbeddedStore(const EmbeddedStoreOptions& options, bool* made = nullptr);
 absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const EmbeddedStoreOptions& options);
-// See Engine::Repair.
+// See Engine::Repair. OK with nothing to repair, and OK with `apply`, mean that the store opens: it
+// is opened and closed once.
 absl::StatusOr<std::vector<std::string>> RepairEmbeddedStore(const EmbeddedStoreOptions& options,
                                                              bool apply);
 

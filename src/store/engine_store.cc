@@ -89,6 +89,7 @@ class EngineStore : public Store {
   }
   absl::StatusOr<ImportTotals> Import(std::string_view set, std::string_view source,
                                       std::string_view position, std::span<const ImportRow> rows,
+                                      ImportOwners owners,
                                       std::span<absl::Status> statuses) override;
 
   std::optional<ImportState> FindImport(std::string_view set,
@@ -214,6 +215,7 @@ absl::Status EngineStore::RunChunk(const SetContext& set, RowResolver* resolver,
 absl::StatusOr<ImportTotals> EngineStore::Import(std::string_view set, std::string_view source,
                                                  std::string_view position,
                                                  std::span<const ImportRow> rows,
+                                                 ImportOwners owners,
                                                  std::span<absl::Status> statuses) {
   FIRSTSEEN_CHECK(rows.size() == statuses.size());
   if (rows.size() > kImportRowsMax) {
@@ -222,7 +224,10 @@ absl::StatusOr<ImportTotals> EngineStore::Import(std::string_view set, std::stri
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const SetContext> context, Find(set));
   RowResolver resolver(*context, keys_, clock_->Now() + future_max_);
-  ImportBatch batch{std::string(source), std::string(position), {}};
+  ImportBatch batch{.source = std::string(source),
+                    .position = std::string(position),
+                    .rows = {},
+                    .settled = owners == ImportOwners::kSettled};
   batch.rows.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const absl::StatusOr<ClaimRequest> resolved =
@@ -256,6 +261,7 @@ absl::StatusOr<StoreSetStats> EngineStore::SetStats(std::string_view set) const 
 StoreStats EngineStore::Stats() const {
   const EngineStats stats = engine_->Stats();
   return {.log_bytes = stats.log_bytes,
+          .log_time = stats.log_time,
           .snapshot_bytes = stats.snapshot_bytes,
           .snapshot_time = stats.snapshot_time,
           .memory_bytes = stats.memory_bytes,

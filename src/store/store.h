@@ -42,6 +42,12 @@ struct ImportRow {
   WindowId window = 0;
   std::string_view token;
 };
+// What becomes of the tokens of imported rows. Either way the very transaction, met again, is a
+// REPEAT; the memory of a settled one is free again after 48 hours of open time.
+enum class ImportOwners {
+  kUnsettled,  // kept until they are settled, like those of claims
+  kSettled,    // settled at once: an export's results are recorded where it came from
+};
 struct ImportTotals {
   uint64_t added = 0;
   uint64_t duplicates = 0;
@@ -69,6 +75,7 @@ struct StoreSetStats {
 };
 struct StoreStats {
   uint64_t log_bytes = 0;
+  std::optional<absl::Time> log_time;  // how far back the log reaches
   uint64_t snapshot_bytes = 0;
   std::optional<absl::Time> snapshot_time;
   uint64_t memory_bytes = 0;
@@ -102,7 +109,7 @@ class Store {
   // tells why row i was left out (bad field count, ...); such rows are not in the totals.
   virtual absl::StatusOr<ImportTotals> Import(std::string_view set, std::string_view source,
                                               std::string_view position,
-                                              std::span<const ImportRow> rows,
+                                              std::span<const ImportRow> rows, ImportOwners owners,
                                               std::span<absl::Status> statuses) = 0;
   virtual std::optional<ImportState> FindImport(std::string_view set,
                                                 std::string_view source) const = 0;

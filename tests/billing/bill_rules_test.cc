@@ -188,7 +188,8 @@ TEST(TokenTest, ATransactionThatWasImportedWithItsSerialIsNotItsOwnDuplicate) {
     row.window = 2024;
     row.token = "1";
     absl::Status status;
-    EXPECT_TRUE(store->Import("kyc", "gap", "end", {&row, 1}, {&status, 1}).ok());
+    EXPECT_TRUE(
+        store->Import("kyc", "gap", "end", {&row, 1}, ImportOwners::kUnsettled, {&status, 1}).ok());
     EXPECT_TRUE(store->ImportSync().ok());
   });
   place.Deliver("a.txt", {Row("2", "2024-01-01 10:00:00"), Row("1", "2024-01-01 10:00:00")});

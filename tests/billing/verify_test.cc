@@ -23,7 +23,8 @@ class VerifyTest : public testing::Test {
       rows[1].fields = fields[1];
       rows[0].window = rows[1].window = 2023;
       absl::Status statuses[2];
-      EXPECT_TRUE(store->Import("kyc", "history", "end", rows, statuses).ok());
+      EXPECT_TRUE(
+          store->Import("kyc", "history", "end", rows, ImportOwners::kUnsettled, statuses).ok());
       EXPECT_TRUE(store->ImportSync().ok());
     });
     place_.Deliver(

@@ -117,7 +117,7 @@ TEST_F(CliTest, CreatingASetTwiceFails) {
   MakeSet();
   const Ran ran =
       Run({"create", "kyc", "--window", "year", "--fields", "name", "--normalise", "trim"});
-  EXPECT_EQ(ran.exit_status, 1);
+  EXPECT_EQ(ran.exit_status, 2);
   EXPECT_THAT(ran.err, HasSubstr("kyc"));
 }
 
@@ -251,8 +251,9 @@ TEST_F(CliTest, JsonIsOneObjectAndNothingElse) {
   EXPECT_EQ(parsed({"check", "kyc"})["rows"], 0);
   EXPECT_EQ(parsed({"remove", "kyc"}, "2023-01-01|c|1\n")["REMOVED"], 1);
   EXPECT_EQ(parsed({"settle", "kyc"}, "T2\n")["SETTLED"], 1);
-  EXPECT_EQ(parsed({"drop", "kyc", "--window-of", "2022"})["state"], "dropped");
-  EXPECT_EQ(parsed({"reopen", "kyc", "--window-of", "2022"})["state"], "open");
+  EXPECT_EQ(parsed({"drop", "kyc", "--window-of", "2023"})["members"], 2);
+  EXPECT_EQ(parsed({"drop", "kyc", "--window-of", "2023"})["state"], "dropped");
+  EXPECT_EQ(parsed({"reopen", "kyc", "--window-of", "2023"})["state"], "open");
   EXPECT_TRUE(parsed({"snapshot"}).contains("snapshot_bytes"));
   EXPECT_EQ(parsed({"repair"})["losses"].size(), 0u);
   EXPECT_TRUE(json::parse(RunProgram({"version", "--json"}).out).contains("version"));
@@ -278,6 +279,9 @@ TEST_F(CliTest, StatsNamesEverythingAboutAWindow) {
        {"log_bytes", "snapshot_bytes", "log_age_seconds", "snapshot_age_seconds"}) {
     EXPECT_TRUE(stats.contains(key)) << key;
   }
+  EXPECT_TRUE(stats["snapshot_age_seconds"].is_null());
+  EXPECT_GE(stats["log_age_seconds"], 0) << "the log has an age without a snapshot";
+  EXPECT_LT(stats["log_age_seconds"], 86400);
   ASSERT_EQ(Run({"snapshot"}).exit_status, 0);
   EXPECT_GT(json::parse(Run({"stats", "--json"}).out)["snapshot_bytes"], 0);
 }
@@ -339,6 +343,23 @@ TEST_F(CliTest, DamagedFilesAreRefusedUntilRepaired) {
   EXPECT_NE(listed.out, "");
   EXPECT_EQ(Run({"stats"}).exit_status, 1) << "listing changes nothing";
   EXPECT_EQ(Run({"repair", "--apply"}).exit_status, 0);
+  EXPECT_EQ(Run({"stats"}).exit_status, 0);
+}
+
+TEST_F(CliTest, ADirectoryWithoutItsLogIsRefusedAndRepairAgrees) {
+  MakeSet();
+  Run({"claim", "kyc"}, "T1|2023-05-01|张三|1\n");
+  for (const std::string& file : Files(data())) {
+    if (file.ends_with(".log")) std::filesystem::remove(file);
+  }
+  EXPECT_EQ(Run({"stats"}).exit_status, 1);
+  const Ran listed = Run({"repair"});
+  EXPECT_EQ(listed.exit_status, 1);
+  EXPECT_THAT(listed.out, HasSubstr("every set and all its members are lost"));
+  EXPECT_THAT(listed.err, HasSubstr("--apply"));
+  EXPECT_EQ(Run({"stats"}).exit_status, 1) << "listing changes nothing";
+  EXPECT_EQ(Run({"repair", "--apply"}).exit_status, 0);
+  EXPECT_EQ(Run({"repair"}).out, "nothing to repair\n");
   EXPECT_EQ(Run({"stats"}).exit_status, 0);
 }
 

@@ -80,6 +80,17 @@ TEST_F(ImportCommandTest, AnImportedTransactionMetAgainIsARepeatAndAnotherADupli
   EXPECT_THAT(ran.out, HasSubstr("DUPLICATE|2023|"));
 }
 
+TEST_F(ImportCommandTest, OwnersSettledByTheImportStillAnswerRepeat) {
+  MakeSet();
+  Import({"-", "--columns", "name,id_no,ds,biz_seq_no", "--time-column", "ds", "--token-column",
+          "biz_seq_no", "--settle"},
+         "张三|1|2023-12-30|S1\n");
+  const json settled = json::parse(Run({"settle", "kyc", "--json"}, "S1\n").out);
+  EXPECT_EQ(settled["claims_settled"], 0) << "it is settled already";
+  EXPECT_THAT(Run({"claim", "kyc"}, "S1|2023-12-30|张三|1\n").out,
+              testing::StartsWith("REPEAT|2023|"));
+}
+
 TEST_F(ImportCommandTest, AFileThatCannotBeReadFailsTheImport) {
   MakeSet();
   WriteFile("000000_0", "a|1\n");

@@ -10,17 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class ClaimTest : public EngineTest {
- protected:
-  void SetUp() override {
-    Create();
-    set_ = CreateSet("kyc", YearSet());
-  }
-  Verdict Claim(WindowId window, uint64_t n, uint64_t owner = 0) {
-    return ClaimVerdict(*engine_, set_, window, n, owner);
-  }
-  SetId set_ = 0;
-};
+class ClaimTest : public EngineSetTest {};
 
 TEST_F(ClaimTest, SecondClaimOfSameMemberIsDuplicate) {
   EXPECT_EQ(Claim(2023, 1), Verdict::kFirst);

@@ -153,6 +153,35 @@ TEST(DamageTest, AllLogFilesMissingIsRefusedAndRepairGoesOnAboveThem) {
   EXPECT_EQ(CheckVerdict(**engine, 0, 2023, 1), Verdict::kDuplicate);  // the snapshot has it
 }
 
+// Without a snapshot nothing is left that knows how far the log went.
+TEST(DamageTest, WithoutAnyLogAndSnapshotOpeningRefusesAndRepairListsTheLoss) {
+  FaultyFileSystem disk;
+  ManualClock clock;
+  const EngineOptions options = ModelOptions(&disk, &clock);
+  ASSERT_TRUE(Engine::Create(options).ok());
+  {
+    const auto engine = Engine::Open(options).value();
+    ASSERT_TRUE(engine->CreateSet("kyc", YearSet()).ok());
+  }
+  for (const std::string& path : ListPaths(disk)) {
+    if (!path.ends_with(".log")) continue;
+    ASSERT_TRUE(disk.Remove(path).ok());
+  }
+  disk.SetContent(options.directory + "/notes.log", "no segment");
+  for (int round = 0; round < 2; ++round) {  // listing changes nothing
+    EXPECT_TRUE(absl::IsDataLoss(Engine::Open(options).status()));
+    const std::vector<std::string> listed = Engine::Repair(options, false).value();
+    ASSERT_EQ(listed.size(), 2u);
+    EXPECT_THAT(listed[0], HasSubstr("no log segment"));
+    EXPECT_THAT(listed[1], HasSubstr("every set and all its members are lost"));
+  }
+  EXPECT_EQ(Engine::Repair(options, true)->size(), 2u);
+  EXPECT_TRUE(Engine::Repair(options, false)->empty());
+  const auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_TRUE((*engine)->ListSets().empty());
+}
+
 TEST(DamageTest, NothingIsListedForAGoodDirectory) {
   for (const bool close : {false, true}) {
     const Image image = MakeImage(close);

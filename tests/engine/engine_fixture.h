@@ -134,4 +134,18 @@ class EngineTest : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
+// The same with one set, of years.
+class EngineSetTest : public EngineTest {
+ protected:
+  void SetUp() override {
+    Create();
+    set_ = CreateSet("kyc", YearSet());
+  }
+  Verdict Claim(WindowId window, uint64_t n, uint64_t owner = 0) {
+    return ClaimVerdict(*engine_, set_, window, n, owner);
+  }
+
+  SetId set_ = 0;
+};
+
 }  // namespace firstseen

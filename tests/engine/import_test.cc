@@ -13,14 +13,7 @@
 namespace firstseen {
 namespace {
 
-class ImportTest : public EngineTest {
- protected:
-  void SetUp() override {
-    Create();
-    set_ = CreateSet("kyc", YearSet());
-  }
-  SetId set_ = 0;
-};
+class ImportTest : public EngineSetTest {};
 
 TEST_F(ImportTest, CountsWhatIsNewKnownTwiceInTheBatchAndClosed) {
   ASSERT_EQ(ClaimVerdict(*engine_, set_, 2023, 1), Verdict::kFirst);
@@ -45,6 +38,33 @@ TEST_F(ImportTest, CountsWhatIsNewKnownTwiceInTheBatchAndClosed) {
     EXPECT_FALSE(engine_->FindImport(set_, "b").has_value());
     Reopen();
   }
+}
+
+TEST_F(ImportTest, OwnersSettledByTheImportAreKeptForTheOpenTimeAfterIt) {
+  ImportBatch batch{.source = "a", .position = "p1", .rows = {}, .settled = true};
+  batch.rows = {{2023, Print(1), 5}, {2023, Print(2), 6}, {2024, Print(1), 5}, {2024, Print(9), 0}};
+  ASSERT_EQ(engine_->Import(set_, batch)->added, 4u);
+  batch = {.source = "b", .position = "p1", .rows = {{2023, Print(3), 7}}};
+  ASSERT_EQ(engine_->Import(set_, batch)->added, 1u);
+  EXPECT_EQ(engine_->Settle(set_, std::vector<uint64_t>{5, 6}).value(), 0u) << "settled already";
+  const auto expect = [&](Verdict settled) {
+    EXPECT_EQ(ClaimVerdict(*engine_, set_, 2023, 1, 5), settled);
+    EXPECT_EQ(ClaimVerdict(*engine_, set_, 2023, 2, 6), settled);
+    EXPECT_EQ(ClaimVerdict(*engine_, set_, 2024, 1, 5), settled);
+    EXPECT_EQ(ClaimVerdict(*engine_, set_, 2023, 2, 5), Verdict::kDuplicate);
+    EXPECT_EQ(ClaimVerdict(*engine_, set_, 2023, 3, 7), Verdict::kRepeat);
+  };
+  clock_.Advance(absl::Hours(47));
+  expect(Verdict::kRepeat);
+  Reopen();  // from the log
+  expect(Verdict::kRepeat);
+  ASSERT_TRUE(engine_->Snapshot().ok());
+  Close();
+  clock_.AdvanceWhileDown(absl::Hours(1000));  // which is no open time
+  Open();                                      // from the snapshot
+  expect(Verdict::kRepeat);
+  clock_.Advance(absl::Hours(1));
+  expect(Verdict::kDuplicate);
 }
 
 TEST_F(ImportTest, ABatchWithoutRowsMovesThePosition) {

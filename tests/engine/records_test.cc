@@ -22,7 +22,8 @@ std::vector<Record> Samples() {
   batch.position = std::string("\0\x01", 2);
   batch.counts = {.added = 3, .duplicates = 2, .closed = 1};
   batch.windows = {{2023, {Print(1).Truncated(88), Print(2).Truncated(88)}, {7, 0}},
-                   {2024, {Print(3).Truncated(88)}, {}}};
+                   {2024, {Print(3).Truncated(88)}, {}},
+                   {2025, {Print(4).Truncated(88)}, {9}, 123456789}};
   const Fingerprint print = Print(9).Truncated(88);
   return {SetCreatedRecord{3, "kyc", options},
           AddedRecord{3, 2023, 7, print},

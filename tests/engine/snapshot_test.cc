@@ -11,15 +11,8 @@
 namespace firstseen {
 namespace {
 
-class SnapshotTest : public EngineTest {
+class SnapshotTest : public EngineSetTest {
  protected:
-  void SetUp() override {
-    Create();
-    set_ = CreateSet("kyc", YearSet());
-  }
-  Verdict Claim(WindowId window, uint64_t n, uint64_t owner = 0) {
-    return ClaimVerdict(*engine_, set_, window, n, owner);
-  }
   void ClaimMany(WindowId window, uint64_t begin, uint64_t end, uint64_t owner_offset = 0) {
     std::vector<ClaimRequest> requests;
     for (uint64_t n = begin; n < end; ++n) {
@@ -38,7 +31,6 @@ class SnapshotTest : public EngineTest {
     }
     return count;
   }
-  SetId set_ = 0;
 };
 
 TEST_F(SnapshotTest, HoldsEverythingWithoutTheLog) {

@@ -83,7 +83,7 @@ TEST_F(ImportTest, RejectsAreTheRowsAsTheyWereAndTheReasonsBesideThem) {
   const std::string reasons = ReadAll(in_ / "bad.reasons");
   EXPECT_THAT(reasons, HasSubstr("file\tline\tfield\treason\tremedy\n"));
   EXPECT_THAT(reasons, HasSubstr("export/a\t1\t\tthe row has 3 fields instead of 2\t"));
-  EXPECT_THAT(reasons, HasSubstr("export/a\t3\t\tthe row has 1 fields instead of 2\t"));
+  EXPECT_THAT(reasons, HasSubstr("export/a\t3\t\tthe row has 1 field instead of 2\t"));
   EXPECT_THAT(reasons, HasSubstr("export/a\t5\tname\tthe value is not valid UTF-8\t"));
   EXPECT_THAT(reasons, HasSubstr("export/b.bz2\t1\tid_no\tthe value is null\t"));
   EXPECT_EQ(std::count(reasons.begin(), reasons.end(), '\n'), 5);

@@ -25,7 +25,7 @@ class MemoryStore : public Store {
 
   absl::StatusOr<ImportTotals> Import(std::string_view, std::string_view source,
                                       std::string_view position, std::span<const ImportRow> rows,
-                                      std::span<absl::Status>) override {
+                                      ImportOwners, std::span<absl::Status>) override {
     MutexLock lock(mutex_);
     if (batches_.size() == fail_at_) return Unavailable("the disk failed");
     Batch batch{std::string(source), std::string(position), {}, {}};

@@ -112,7 +112,7 @@ TEST_F(RowMapperTest, OddRowsAreRejectedWithTheirReason) {
   options_.window_of = 2023;
   EXPECT_EQ(Map("").kind, RowKind::kBlank);
   EXPECT_EQ(Map("  ").kind, RowKind::kBlank);
-  EXPECT_EQ(Rejected("only one"), ": the row has 1 fields instead of 2");
+  EXPECT_EQ(Rejected("only one"), ": the row has 1 field instead of 2");
   EXPECT_EQ(Rejected("a|b|c"), ": the row has 3 fields instead of 2");
   EXPECT_EQ(Rejected("a|\\N"), "id_no: the value is null");
   EXPECT_EQ(Rejected("|1"), "name: the value is empty");

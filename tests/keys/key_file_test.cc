@@ -152,6 +152,13 @@ TEST_F(KeyFileOnDiskTest, AFileThatOthersMayReadOrWriteIsRefused) {
   EXPECT_TRUE(Read().ok());
 }
 
+TEST_F(KeyFileOnDiskTest, APipeIsRefusedWithoutWaitingForAWriter) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const absl::Status status = Read();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(Message(status)), HasSubstr(path_));
+}
+
 TEST_F(KeyFileOnDiskTest, AMalformedFileIsRefusedByPathAndLine) {
   Write(Lines({fmt::format("key 1 {}", kHex1.substr(2))}));
   EXPECT_TRUE(absl::IsFailedPrecondition(Read()));

@@ -85,7 +85,8 @@ class StoreConformanceTest : public testing::TestWithParam<StoreKind> {
   Verdict RemoveOne(const Row& row) { return One(&Store::Remove, row).verdict; }
   uint64_t Settle(const std::vector<std::string>& tokens);
   ImportTotals Import(std::string_view source, std::string_view position,
-                      const std::vector<Row>& rows, std::vector<absl::Status>* statuses = nullptr);
+                      const std::vector<Row>& rows, std::vector<absl::Status>* statuses = nullptr,
+                      ImportOwners owners = ImportOwners::kUnsettled);
 
   FixedClock clock_{absl::FromUnixSeconds(1'704'067'200)};  // 2024-01-01T08:00:00+08:00
 

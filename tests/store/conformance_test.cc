@@ -74,7 +74,8 @@ uint64_t StoreConformanceTest::Settle(const std::vector<std::string>& tokens) {
 
 ImportTotals StoreConformanceTest::Import(std::string_view source, std::string_view position,
                                           const std::vector<Row>& rows,
-                                          std::vector<absl::Status>* statuses) {
+                                          std::vector<absl::Status>* statuses,
+                                          ImportOwners owners) {
   std::vector<std::vector<std::string_view>> fields;
   for (const Row& row : rows) fields.emplace_back(row.fields.begin(), row.fields.end());
   std::vector<ImportRow> import;
@@ -82,8 +83,8 @@ ImportTotals StoreConformanceTest::Import(std::string_view source, std::string_v
     import.push_back({fields[i], rows[i].window.value(), rows[i].token});
   }
   std::vector<absl::Status> own(rows.size());
-  const auto totals =
-      store_->Import("kyc", source, position, import, statuses != nullptr ? *statuses : own);
+  const auto totals = store_->Import("kyc", source, position, import, owners,
+                                     statuses != nullptr ? *statuses : own);
   EXPECT_TRUE(totals.ok()) << totals.status();
   EXPECT_TRUE(store_->ImportSync().ok());
   return totals.value_or(ImportTotals());
@@ -116,7 +117,8 @@ TEST_P(StoreConformanceTest, ASetThatDoesNotExistIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(store().Check("kyc", {}, {})));
   EXPECT_TRUE(absl::IsNotFound(store().Remove("kyc", {}, {})));
   EXPECT_TRUE(absl::IsNotFound(store().Settle("kyc", {}).status()));
-  EXPECT_TRUE(absl::IsNotFound(store().Import("kyc", "f", "1", {}, {}).status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(store().Import("kyc", "f", "1", {}, ImportOwners::kUnsettled, {}).status()));
   EXPECT_EQ(store().FindImport("kyc", "f"), std::nullopt);
   EXPECT_TRUE(absl::IsNotFound(store().ForgetImports("kyc", "")));
   EXPECT_TRUE(absl::IsNotFound(store().Drop("kyc", 2023)));

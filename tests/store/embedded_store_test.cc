@@ -377,7 +377,9 @@ TEST_F(EmbeddedStoreTest, NoFileHoldsWhatWasClaimed) {
     EXPECT_EQ(results[0].verdict, Verdict::kFirst);
     const ImportRow row{fields, 2021, token};
     absl::Status status;
-    ASSERT_EQ(store->Import(set, "job", "1", {&row, 1}, {&status, 1})->added, 1u);
+    ASSERT_EQ(
+        store->Import(set, "job", "1", {&row, 1}, ImportOwners::kUnsettled, {&status, 1})->added,
+        1u);
     const std::string_view tokens[] = {token};
     EXPECT_EQ(*store->Settle(set, tokens), 3u);
     ASSERT_TRUE(store->Remove(set, std::span(requests).first(1), std::span(results).first(1)).ok());
@@ -415,6 +417,20 @@ TEST_F(EmbeddedStoreTest, AHealthyDirectoryNeedsNoRepair) {
   ASSERT_TRUE(losses.ok()) << losses.status();
   EXPECT_THAT(*losses, IsEmpty());
   EXPECT_EQ(Open()->ListSets().size(), 1u);
+}
+
+TEST_F(EmbeddedStoreTest, RepairNeverCallsGoodWhatDoesNotOpen) {
+  Init();
+  {
+    const auto store = Open();
+    CreateYearSet(store.get());
+    EXPECT_EQ(Claim(store.get(), 2023, "0"), Verdict::kFirst);
+  }
+  options_.memory_bytes_max = 1;  // nothing is damaged, and it does not open all the same
+  const absl::Status opened = OpenEmbeddedStore(options_).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(opened)) << opened;
+  EXPECT_EQ(RepairEmbeddedStore(options_, false).status(), opened);
+  EXPECT_EQ(RepairEmbeddedStore(options_, true).status(), opened);
 }
 
 TEST_F(EmbeddedStoreTest, RepairNeedsADirectory) {
