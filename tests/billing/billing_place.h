@@ -138,8 +138,8 @@ class BillingPlace {
 
   // Rows without the header.
   void Deliver(const std::string& name, const std::vector<std::string>& rows) const {
-    std::string text = std::string(kInboxHeader) + "\n";
-    for (const std::string& row : rows) text += row + "\n";
+    std::string text = fmt::format("{}\n", kInboxHeader);
+    for (const std::string& row : rows) text.append(row).append("\n");
     Write("inbox/" + name, text);
   }
 

@@ -169,7 +169,7 @@ TEST_F(VerifyTest, HistoryRowsThatCannotBeReadDoNotPassUnlessTheImportRejectedTh
   EXPECT_FALSE(report.ok());
   ASSERT_EQ(report.history_unreadable.count, 1u);
   EXPECT_EQ(report.history_unreadable.listed[0],
-            place_.path() + "/history/000000_0:3: the row has 1 fields instead of 3");
+            place_.path() + "/history/000000_0:3: the row has 1 field instead of 3");
   place_.Write("history/000001_0", "\xd5\xc5|IDl|2023-02-01\n");
   EXPECT_FALSE(Verify().ok());
 }

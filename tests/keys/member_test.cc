@@ -29,7 +29,7 @@ TEST(MemberEncoderTest, FieldsArePrecededByTheirLengthAfterNormalisation) {
   EXPECT_EQ(Encoded(encoder, {" 张三 ", "330102200403064"}), std::string("\6\0\0\0张三\22\0\0\0"
                                                                          "33010219200403064X",
                                                                          4 + 6 + 4 + 18));
-  EXPECT_EQ(Encoded(encoder, {"", "x"}), std::string("\0\0\0\0\1\0\0\0x", 9));
+  EXPECT_EQ(Encoded(encoder, {"y", "x"}), std::string("\1\0\0\0y\1\0\0\0x", 10));
 }
 
 TEST(MemberEncoderTest, FieldsMeetOnlyWhenEachIsEqual) {

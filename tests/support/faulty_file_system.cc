@@ -52,9 +52,24 @@ struct FaultyFileSystem::State {
   std::function<bool(const SyncCall&)> ignore GUARDED_BY(mutex);
   std::vector<SyncCall> sync_calls GUARDED_BY(mutex);
 
-  // Held while the function runs, so that who replaces it knows that it runs no more.
   Mutex after_mutex;
-  std::function<void(uint64_t)> after_operation GUARDED_BY(after_mutex);
+  CondVar after_done;
+  std::shared_ptr<const std::function<void(uint64_t)>> after_operation GUARDED_BY(after_mutex);
+  int after_running GUARDED_BY(after_mutex) = 0;
+
+  void RunAfterOperation(uint64_t number) {
+    std::shared_ptr<const std::function<void(uint64_t)>> function;
+    {
+      MutexLock lock(after_mutex);
+      function = after_operation;
+      if (function == nullptr) return;
+      ++after_running;
+    }
+    (*function)(number);
+    MutexLock lock(after_mutex);
+    --after_running;
+    after_done.NotifyAll();
+  }
 
   // Does one operation: counts it and runs `act`, or `fail` if it is to fail. `fail` is told
   // whether it is torn: half done.
@@ -74,8 +89,7 @@ struct FaultyFileSystem::State {
         status = act();
       }
     }
-    MutexLock lock(after_mutex);
-    if (after_operation) after_operation(number);
+    RunAfterOperation(number);
     return status;
   }
 
@@ -366,8 +380,12 @@ void FaultyFileSystem::SetCapacity(uint64_t bytes) {
 }
 
 void FaultyFileSystem::set_after_operation(std::function<void(uint64_t number)> function) {
-  MutexLock lock(state_->after_mutex);
-  state_->after_operation = std::move(function);
+  State& state = *state_;
+  MutexLock lock(state.after_mutex);
+  state.after_operation.reset();
+  if (function) state.after_operation = std::make_shared<const decltype(function)>(function);
+  state.after_done.Wait(
+      lock, [&state]() REQUIRES(state.after_mutex) { return state.after_running == 0; });
 }
 
 void FaultyFileSystem::IgnoreSyncs(std::function<bool(const SyncCall&)> ignore) {

@@ -97,8 +97,9 @@ class FaultyFileSystem : public FileSystem {
   // Bytes that all files may have together (by size, not by what is written); Allocate and Write
   // beyond it are ResourceExhausted. Without limit at first.
   void SetCapacity(uint64_t bytes);
-  // Called after each operation with its number, on the thread that did it, one call at a time. It
-  // must not change the disk. When set_after_operation returns, the function before runs no more.
+  // Called after each operation with its number, on the thread that did it, without a lock held;
+  // calls on several threads may overlap. When set_after_operation returns, the function before
+  // runs no more, so it must not be called by that function.
   void set_after_operation(std::function<void(uint64_t number)> function);
 
   // ---- Removing fsyncs.
