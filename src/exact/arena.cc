@@ -15,39 +15,31 @@ namespace firstseen {
 namespace {
 
 constexpr size_t kExtentBytes = size_t{2} << 20;
-constexpr size_t kChunksMax = kExtentBytes / Arena::kUnitBytes;  // of an extent
+constexpr uint32_t kChunksPerExtent = kExtentBytes / Arena::kChunkBytes;
 constexpr size_t kSmallAlignment = 64;
-// Numbers reach half a TiB below the first extent and half above; systems map closely together.
-constexpr uint64_t kAnchorDistance = uint64_t{1} << 39;
-constexpr uint64_t kNumberMax = ~uint32_t{0} - kExtentBytes / Arena::kNumberBytes;
-static_assert(Arena::kUnitBytes % Arena::kNumberBytes == 0);
+// Numbers reach 16 TiB below the first extent and 16 TiB above; systems map closely together.
+constexpr uint64_t kAnchorDistance = uint64_t{1} << 44;
+constexpr uint64_t kNumberMax = ~uint32_t{0} - kChunksPerExtent;
 
 // Which chunks are free is kept beside the extent, not in it: see Arena::Free.
 struct Extent {
   char* base = nullptr;
-  size_t chunk_bytes = 0;
-  std::array<uint64_t, (kChunksMax + 63) / 64> free;  // one bit a chunk
-  uint32_t used = 0;                                  // chunks handed out
+  std::array<uint64_t, kChunksPerExtent / 64> free;  // one bit a chunk
+  uint32_t used = 0;                                 // chunks handed out
   Extent* previous = nullptr;  // neighbours in the list of extents that have a chunk to give
   Extent* next = nullptr;
 
-  size_t chunks() const { return kExtentBytes / chunk_bytes; }
-  // Divides it anew. Precondition: no chunk is in use.
-  void Divide(size_t bytes) {
-    chunk_bytes = bytes;
-    free.fill(0);
-    for (size_t i = 0; i < chunks(); ++i) free[i / 64] |= uint64_t{1} << (i % 64);
-  }
   char* Take() {
     size_t word = 0;
     while (free[word] == 0) ++word;
     const size_t bit = static_cast<size_t>(std::countr_zero(free[word]));
     free[word] &= free[word] - 1;
     ++used;
-    return base + (word * 64 + bit) * chunk_bytes;
+    return base + (word * 64 + bit) * Arena::kChunkBytes;
   }
   void Give(const void* chunk) {
-    const size_t index = static_cast<size_t>(static_cast<const char*>(chunk) - base) / chunk_bytes;
+    const size_t index =
+        static_cast<size_t>(static_cast<const char*>(chunk) - base) / Arena::kChunkBytes;
     free[index / 64] |= uint64_t{1} << (index % 64);
     --used;
   }
@@ -91,15 +83,13 @@ struct Arena::Impl {
   }
 
   void Link(Extent* extent) REQUIRES(mutex) {
-    Extent*& first = available[extent->chunk_bytes / kUnitBytes];
     extent->previous = nullptr;
-    extent->next = first;
-    if (first != nullptr) first->previous = extent;
-    first = extent;
+    extent->next = available;
+    if (available != nullptr) available->previous = extent;
+    available = extent;
   }
   void Unlink(Extent* extent) REQUIRES(mutex) {
-    Extent*& first = available[extent->chunk_bytes / kUnitBytes];
-    (extent->previous != nullptr ? extent->previous->next : first) = extent->next;
+    (extent->previous != nullptr ? extent->previous->next : available) = extent->next;
     if (extent->next != nullptr) extent->next->previous = extent->previous;
   }
 
@@ -108,12 +98,13 @@ struct Arena::Impl {
     char* const base = MapExtent(options.huge_pages);
     if (base == nullptr) return nullptr;
     const uint64_t distance = static_cast<uint64_t>(base - anchor);
-    if (anchor != nullptr && (base <= anchor || distance / kNumberBytes > kNumberMax)) {
+    if (anchor != nullptr && (base <= anchor || distance / kChunkBytes > kNumberMax)) {
       munmap(base, kExtentBytes);
       return nullptr;
     }
     Extent* const extent = &extents[reinterpret_cast<uintptr_t>(base)];
     extent->base = base;
+    extent->free.fill(~uint64_t{0});
     return extent;
   }
 
@@ -123,15 +114,13 @@ struct Arena::Impl {
   std::atomic<uint64_t> small{0};  // of these, small blocks and charges
   mutable Mutex mutex;
   std::unordered_map<uintptr_t, Extent> extents GUARDED_BY(mutex);  // by base address
-  // Partly used ones, by units of their chunks.
-  std::array<Extent*, Arena::kUnitsMax + 1> available GUARDED_BY(mutex){};
+  Extent* available GUARDED_BY(mutex) = nullptr;                    // partly used ones
   Extent* empty GUARDED_BY(mutex) = nullptr;  // address space without memory, linked by next
   uint64_t empty_count GUARDED_BY(mutex) = 0;
 
-  // An extent with a free chunk of this size; nullptr when the system has no more.
-  Extent* Available(int units) REQUIRES(mutex) {
-    Extent* const first = available[static_cast<size_t>(units)];
-    if (first != nullptr) return first;
+  // An extent with a free chunk; nullptr when the system has no more.
+  Extent* Available() REQUIRES(mutex) {
+    if (available != nullptr) return available;
     Extent* extent = empty;
     if (extent != nullptr) {
       empty = extent->next;
@@ -140,7 +129,6 @@ struct Arena::Impl {
       extent = Map();
       if (extent == nullptr) return nullptr;
     }
-    extent->Divide(static_cast<size_t>(units) * kUnitBytes);
     Link(extent);
     return extent;
   }
@@ -152,28 +140,26 @@ Arena::~Arena() {
   for (auto& [base, extent] : impl_->extents) munmap(extent.base, kExtentBytes);
 }
 
-void* Arena::Allocate(int units) {
-  const size_t bytes = static_cast<size_t>(units) * kUnitBytes;
-  if (!impl_->Charge(bytes)) return nullptr;
+void* Arena::Allocate() {
+  if (!impl_->Charge(kChunkBytes)) return nullptr;
   MutexLock lock(impl_->mutex);
-  Extent* const extent = impl_->Available(units);
+  Extent* const extent = impl_->Available();
   if (extent == nullptr) {
-    impl_->used.fetch_sub(bytes, std::memory_order_relaxed);
+    impl_->used.fetch_sub(kChunkBytes, std::memory_order_relaxed);
     return nullptr;
   }
   char* const chunk = extent->Take();
-  if (extent->used == extent->chunks()) impl_->Unlink(extent);
+  if (extent->used == kChunksPerExtent) impl_->Unlink(extent);
   return chunk;
 }
 
-void Arena::Free(void* chunk, int units) {
-  const size_t bytes = static_cast<size_t>(units) * kUnitBytes;
+void Arena::Free(void* chunk) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(chunk) & ~uintptr_t{kExtentBytes - 1};
   MutexLock lock(impl_->mutex);
   const auto found = impl_->extents.find(base);
-  FIRSTSEEN_CHECK(found != impl_->extents.end() && found->second.chunk_bytes == bytes);
+  FIRSTSEEN_CHECK(found != impl_->extents.end());
   Extent& extent = found->second;
-  if (extent.used == extent.chunks()) impl_->Link(&extent);
+  if (extent.used == kChunksPerExtent) impl_->Link(&extent);
   extent.Give(chunk);
   if (extent.used == 0) {
     impl_->Unlink(&extent);
@@ -182,7 +168,7 @@ void Arena::Free(void* chunk, int units) {
     impl_->empty = &extent;
     ++impl_->empty_count;
   }
-  impl_->used.fetch_sub(bytes, std::memory_order_relaxed);
+  impl_->used.fetch_sub(kChunkBytes, std::memory_order_relaxed);
 }
 
 void* Arena::AllocateSmall(size_t bytes) {
@@ -201,11 +187,6 @@ bool Arena::Charge(size_t bytes) {
   if (!impl_->Charge(bytes)) return false;
   impl_->small.fetch_add(bytes, std::memory_order_relaxed);
   return true;
-}
-
-void Arena::ChargeAnyway(size_t bytes) {
-  impl_->used.fetch_add(bytes, std::memory_order_relaxed);
-  impl_->small.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void Arena::Discharge(size_t bytes) {

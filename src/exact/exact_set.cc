@@ -17,16 +17,14 @@ constexpr size_t kBlock = 64;
 using ProbeBlock = std::array<Shard::Probe, kBlock>;
 
 // Fetches the shards' headers, then the tags of the home groups.
-void StartProbes(const Directory& directory, const ShardContext& context,
-                 std::span<const Fingerprint> block, ProbeBlock* probes) {
+void StartProbes(const Directory& directory, std::span<const Fingerprint> block,
+                 ProbeBlock* probes) {
   for (size_t i = 0; i < block.size(); ++i) {
-    const auto [shard, depth] = directory.Find(block[i].hi);
-    (*probes)[i].shard = shard;
-    (*probes)[i].depth = depth;
-    shard->PrefetchHeader();
+    (*probes)[i].shard = directory.Find(block[i].hi);
+    (*probes)[i].shard->PrefetchHeader();
   }
   for (size_t i = 0; i < block.size(); ++i) {
-    (*probes)[i].shard->StartProbe(context, block[i], &(*probes)[i]);
+    (*probes)[i].shard->StartProbe(block[i], &(*probes)[i]);
   }
 }
 
@@ -50,7 +48,7 @@ AddOutcome ExactSet::Add(const Fingerprint& fingerprint) {
 
 bool ExactSet::Contains(const Fingerprint& fingerprint) const {
   Shard* const shard = impl_->Lock(fingerprint);
-  const bool present = shard->Contains(impl_->context, fingerprint);
+  const bool present = shard->Contains(fingerprint);
   shard->Unlock();
   return present;
 }
@@ -65,23 +63,35 @@ void ExactSet::AddBatch(std::span<const Fingerprint> fingerprints, std::span<Add
   FIRSTSEEN_CHECK(fingerprints.size() == outcomes.size());
   uint64_t added = 0;
   ProbeBlock probes;
+  // Runs one of the two looks at a key under its shard's lock; true when that settled it.
+  const auto settle = [&](Shard* shard, AddOutcome* outcome, auto look) {
+    shard->Lock();
+    const Shard::Added result = look(shard);
+    shard->Unlock();
+    if (result == Shard::Added::kUndecided) return false;
+    *outcome = result == Shard::Added::kAdded ? AddOutcome::kAdded : AddOutcome::kPresent;
+    added += result == Shard::Added::kAdded ? 1 : 0;
+    return true;
+  };
   for (size_t begin = 0; begin < fingerprints.size(); begin += kBlock) {
     const auto block = fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin));
-    StartProbes(*impl_->directory.load(std::memory_order_acquire), impl_->context, block, &probes);
-    for (size_t i = 0; i < block.size(); ++i) probes[i].shard->MatchForAdd(&probes[i]);
-    for (size_t i = 0; i < block.size(); ++i) probes[i].shard->PlanPlacing(&probes[i]);
+    StartProbes(*impl_->directory.load(std::memory_order_acquire), block, &probes);
+    for (size_t i = 0; i < block.size(); ++i) Shard::MatchProbe(&probes[i]);
+    Undecided undecided;
     for (size_t i = 0; i < block.size(); ++i) {
-      Shard* const shard = probes[i].shard;
-      shard->Lock();
-      const Shard::Added result = shard->AddProbed(impl_->context, block[i], probes[i]);
-      shard->Unlock();
-      if (result == Shard::Added::kFull) {
-        outcomes[begin + i] = Add(block[i]);
-        continue;
+      Shard::Probe* const probe = &probes[i];
+      if (!settle(probe->shard, &outcomes[begin + i],
+                  [probe](Shard* shard) { return shard->AddProbed(probe); })) {
+        undecided.Push(i);
       }
-      outcomes[begin + i] =
-          result == Shard::Added::kAdded ? AddOutcome::kAdded : AddOutcome::kPresent;
-      added += result == Shard::Added::kAdded ? 1 : 0;
+    }
+    for (size_t k = 0; k < undecided.count; ++k) {
+      const size_t i = undecided.indices[k];
+      const Shard::Probe& probe = probes[i];
+      if (!settle(probe.shard, &outcomes[begin + i],
+                  [&probe](Shard* shard) { return shard->PlaceProbed(probe); })) {
+        outcomes[begin + i] = Add(block[i]);
+      }
     }
   }
   if (added != 0) impl_->size.fetch_add(added, std::memory_order_relaxed);
@@ -93,20 +103,20 @@ void ExactSet::ContainsBatch(std::span<const Fingerprint> fingerprints,
   ProbeBlock probes;
   for (size_t begin = 0; begin < fingerprints.size(); begin += kBlock) {
     const auto block = fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin));
-    StartProbes(*impl_->directory.load(std::memory_order_acquire), impl_->context, block, &probes);
-    for (size_t i = 0; i < block.size(); ++i) probes[i].shard->MatchProbe(&probes[i]);
+    StartProbes(*impl_->directory.load(std::memory_order_acquire), block, &probes);
+    for (size_t i = 0; i < block.size(); ++i) Shard::MatchProbe(&probes[i]);
     Undecided undecided;
     for (size_t i = 0; i < block.size(); ++i) {
-      const Shard::Answer answer = Shard::FinishProbe(&probes[i]);
+      const Shard::Answer answer = Shard::FinishProbe(probes[i]);
       present[begin + i] = answer == Shard::Answer::kYes;
-      if (answer == Shard::Answer::kUndecided) undecided.Push(i);
-    }
-    for (size_t k = 0; k < undecided.count; ++k) {
-      Shard::MatchAlternate(&probes[undecided.indices[k]]);
+      if (answer == Shard::Answer::kUndecided) {
+        Shard::PrefetchAlternate(probes[i]);
+        undecided.Push(i);
+      }
     }
     for (size_t k = 0; k < undecided.count; ++k) {
       const size_t i = undecided.indices[k];
-      const Shard::Answer answer = Shard::FinishAlternate(probes[i]);
+      const Shard::Answer answer = Shard::ProbeAlternate(probes[i]);
       present[begin + i] =
           answer == Shard::Answer::kUndecided ? Contains(block[i]) : answer == Shard::Answer::kYes;
     }
@@ -116,11 +126,12 @@ void ExactSet::ContainsBatch(std::span<const Fingerprint> fingerprints,
 uint64_t ExactSet::size() const { return impl_->size.load(std::memory_order_relaxed); }
 
 void ExactSet::Prefetch(std::span<const Fingerprint> fingerprints) const {
+  const Directory& directory = *impl_->directory.load(std::memory_order_acquire);
   ProbeBlock probes;
   for (size_t begin = 0; begin < fingerprints.size(); begin += kBlock) {
     const auto block = fingerprints.subspan(begin, std::min(kBlock, fingerprints.size() - begin));
-    StartProbes(*impl_->directory.load(std::memory_order_acquire), impl_->context, block, &probes);
-    for (size_t i = 0; i < block.size(); ++i) probes[i].shard->MatchProbe(&probes[i]);
+    StartProbes(directory, block, &probes);
+    for (size_t i = 0; i < block.size(); ++i) Shard::MatchProbe(&probes[i]);
   }
 }
 
@@ -140,8 +151,14 @@ void ExactSet::WithShards(std::span<const Fingerprint> sorted,
 int ExactSet::bits() const { return impl_->context.bits; }
 
 uint64_t ExactSet::memory_bytes() const {
-  return sizeof(ExactSet) + sizeof(Impl) + impl_->HeaderBytes() +
-         impl_->context.storage_bytes.load(std::memory_order_relaxed);
+  uint64_t bytes = sizeof(ExactSet) + sizeof(Impl) +
+                   impl_->context.storage_bytes.load(std::memory_order_relaxed) +
+                   impl_->shard_count.load(std::memory_order_relaxed) * sizeof(Shard);
+  for (const Directory* directory = impl_->directory.load(std::memory_order_acquire);
+       directory != nullptr; directory = directory->previous()) {
+    bytes += directory->bytes();
+  }
+  return bytes;
 }
 
 uint64_t ExactSet::slot_count() const {

@@ -1,46 +1,43 @@
 // ExactSet: a compact, sharded hash table of keyed fingerprints.
 //
 //   struct ExactSet {
-//     Directory*  directory;      // 2^D shards' addresses, by the first D bits of a fingerprint
+//     Directory*  directory;      // 2^D pointers, chosen by the first D bits of a fingerprint
 //   };
 //   struct Shard {                // 256 bytes; all fingerprints with the same first `depth` bits
-//     lock, version;              // one word each                          } one cache line
-//     state;                      // depth, count, shape, in one word       } is all that a
-//     uint32  chunks[13];         // 5 to 11 KiB each, from the arena       } lookup reads
-//     prefix, stamp;
-//     bits    full[1092];         // which groups are full
+//     lock, version;              // one word each
+//     prefix, depth, stamp, count;
+//     geometry;                   // 16 bytes: number of groups, slots a group, widths
+//     uint32  chunks[15];         // 8 KiB each, from the arena; or one block smaller than that
+//     bits    full[960];          // which groups are full
 //     Overflow* overflow;         // what crafted input could not place; normally null
 //   };
-//   struct Group {                // 128, 192 or 256 bytes, K slots
-//     bits  rest[K]; bits marks[]; uint8 tag[K]; uint16 meta;
-//   };
+//   struct Group {                // 128 bytes, two cache lines; a chunk has 64
+//     bits  rest[K]; uint8 marks[]; uint8 tag[K]; uint8 meta;
+//   };                            // K = 13 from 6 million 96-bit fingerprints on, 14 from 400
+//   million
 //
 // A slot leaves out what its place says: the shard's prefix and the number of the group
-// (geometry.h). At 50 million fingerprints of 96 bits that is 21 to 22 bits; what is left is a tag
-// of 8 bits in the group's last line, compared all at once, and a rest. How many lines a group has
-// follows the width of a slot, so that rounding to whole slots wastes little at any size.
+// (geometry.h). At 50 million fingerprints of 96 bits that is 22 bits; what is left is a tag of 8
+// bits in the group's last 16 bytes, compared all at once, and a rest of 67 bits.
 //
-// Growth: a shard at load 0.96 takes one or two chunks more and moves its entries to their new
-// groups in place, in one streaming pass; at 13 chunks (5 000 to 14 000 slots) it splits in two.
-// All happens under one shard's lock. Chunks have eight sizes, by the first three bits of the
-// prefix: so shards are at different points of their way, and the load of the whole set hardly
-// swings. The directory doubles when a shard outgrows it; old directories stay readable. Shards are
-// freed only with the set. Nothing shrinks; freed slots are used again.
+// Growth: a shard at load 0.94 takes one or two chunks more and moves its entries to their new
+// groups in place, in one streaming pass; at 15 chunks (about 12 000 slots) it splits in two. All
+// happens under one shard's lock. The directory doubles when a shard outgrows it; old directories
+// stay readable. Shards are freed only with the set. Nothing shrinks; freed slots are used again.
 //
 // Invariants:
 // - A fingerprint is in its home group, or its alternate group (then its mark is set in the home
 //   group), or the shard's overflow; in one place only.
 // - A shard's entries all share its prefix; the pointers of the current directory in that range
-//   all lead to it. Who finds a shard at another depth than the directory said, or in an old
-//   directory, checks the prefix under its lock.
+//   all lead to it. Who finds a shard in an old directory checks the prefix under its lock.
 // - After an add that failed for want of memory the set is as it was before.
 // - The directory never has more than 16 pointers a shard (and 1024), so that fingerprints made to
 //   share long prefixes cannot blow it up; their shards then take the excess into the overflow.
-// - Headers and directories count against the arena's limit as groups do.
 //
-// Costs: a lookup fetches the shard's header line, the tag line of one group and, for a hit, often
-// another line. An add moves about six entries by its share in growing, twelve in sets of more than
-// 100 million keys. All are O(1) but for a rebuild or split of one shard and overflows, O(log n).
+// Costs at load 0.8 to 0.94: a lookup fetches the shard's two header lines, the tag line of one
+// group and, for a hit, often another line; with the 32 marks that 50 million entries leave room
+// for, few missing lookups need the alternate group. An add moves about nine entries by its share
+// in growing. All are O(1) but for a rebuild or split of one shard and overflows, O(log n).
 //
 // Ideas: quotienting, Cleary 1984; a second group by hash and a tag scan, as in the vector quotient
 // filter, Pandey et al., SIGMOD 2021, but home first, so that most lookups need one group; moving

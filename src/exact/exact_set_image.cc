@@ -19,7 +19,7 @@ bool NextRange(uint64_t prefix, int depth, Fingerprint* cursor) {
 bool ExactSet::CopyShard(Fingerprint* cursor, ShardImage* image) const {
   Shard::Raw raw;
   Shard* const shard = impl_->Lock(*cursor);
-  shard->Copy(impl_->context, &raw);
+  shard->Copy(&raw);
   shard->Unlock();
   image->first = {raw.prefix, 0};
   image->depth = raw.geometry.depth();
@@ -61,14 +61,15 @@ bool ExactSet::Impl::LoadRange(const ShardImage& image, size_t* next, Fingerprin
   auto end = std::partition_point(begin, image.fingerprints.end(),
                                   [&](const Fingerprint& f) { return shard->Covers(f); });
   // A shard that cannot be split takes its excess one by one, as in growing.
-  while (static_cast<uint64_t>(end - begin) > shard->BuildMax(context) && MaySplit(*shard)) {
+  while (static_cast<uint64_t>(end - begin) > Shard::BuildMax(context, shard->depth()) &&
+         MaySplit(*shard)) {
     if (!Split(held, shard)) return false;
     end = std::partition_point(begin, end, [&](const Fingerprint& f) { return shard->Covers(f); });
   }
   shard->set_stamp(image.stamp);  // before any further split, which copies it
   auto rest = begin;
   if (shard->count() == 0 && begin != end) {
-    const auto built = static_cast<ptrdiff_t>(shard->BuildMax(context));
+    const auto built = static_cast<ptrdiff_t>(Shard::BuildMax(context, shard->depth()));
     rest = begin + std::min(end - begin, built);
     if (!shard->Build(context, std::span(begin, rest))) return false;
     held.size_change_ += rest - begin;

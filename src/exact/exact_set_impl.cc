@@ -1,8 +1,6 @@
 #include "exact/exact_set_impl.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
 
 #include "base/check.h"
 
@@ -17,31 +15,30 @@ constexpr int kDirectoryDepthMax = 26;
 // that are uniform need two to four; keys made to share long prefixes must not blow it up.
 constexpr uint64_t kPointersPerShardMax = 16;
 constexpr uint64_t kPointersFree = 1024;
-// From so many shards on headers come from chunks of the arena.
-constexpr size_t kHeadersOneByOne = 64;
 
 }  // namespace
 
 ExactSet::Impl::Impl(Arena* arena, const Options& options) {
   FIRSTSEEN_CHECK(options.bits >= 32 && options.bits <= 128);
   context.arena = arena;
-  context.anchor = arena->anchor();
   context.bits = options.bits;
-  context.expected = options.expected;
   // Shards scatter by the square root of their size: a little less than what one may hold.
-  constexpr int kUnits = (ShardShape::kUnitsMin + Arena::kUnitsMax + 1) / 2;
   int depth = 0;
   while (depth < DepthMax() &&
-         (options.expected >> depth) > Shard::BuildMaxFor(context, depth, kUnits) * 94 / 100) {
+         (options.expected >> depth) > Shard::BuildMax(context, depth) * 94 / 100) {
     ++depth;
+  }
+  if (options.expected > 0) {
+    context.depth_expected = depth;
+    context.groups_expected =
+        std::max(1, Shard::GroupsFor(context, depth, options.expected >> depth));
   }
   auto fresh = std::make_unique<Directory>(depth, nullptr);
   for (uint64_t i = 0; i < fresh->size(); ++i) {
     const uint64_t prefix = depth == 0 ? 0 : i << (64 - depth);
-    fresh->Set(prefix, depth, NewShard(prefix, depth, /*anyway=*/true));
+    fresh->Set(prefix, depth, new Shard(context, prefix, depth));
   }
   shard_count = fresh->size();
-  arena->ChargeAnyway(fresh->bytes());
   directory = fresh.release();
 }
 
@@ -49,70 +46,11 @@ ExactSet::Impl::~Impl() {
   const std::unique_ptr<Directory> last(directory.load());
   uint64_t i = 0;
   while (i < last->size()) {
-    const auto [shard, depth] = last->at(i);
-    i += uint64_t{1} << (last->depth() - depth);
+    Shard* const shard = last->at(i);
+    i += uint64_t{1} << (last->depth() - shard->depth());
     shard->FreeStorage(context);
-    shard->~Shard();
+    delete shard;
   }
-  for (const Directory* one = last.get(); one != nullptr; one = one->previous()) {
-    context.arena->Discharge(one->bytes());
-  }
-  MutexLock lock(header_mutex);
-  for (void* block : header_blocks) {
-    ::operator delete (block, std::align_val_t{alignof(Shard)});
-    context.arena->Discharge(sizeof(Shard));
-  }
-  for (void* chunk : header_chunks) context.arena->Free(chunk, Arena::kUnitsMax);
-}
-
-void ExactSet::Impl::DropShard(Shard* shard) {
-  shard->~Shard();
-  MutexLock lock(header_mutex);
-  spare_headers.push_back(shard);
-}
-
-Shard* ExactSet::Impl::NewShard(uint64_t prefix, int depth, bool anyway) {
-  MutexLock lock(header_mutex);
-  void* const header = NewHeader(anyway);
-  return header == nullptr ? nullptr
-                           : std::construct_at(static_cast<Shard*>(header), context, prefix, depth);
-}
-
-void* ExactSet::Impl::NewHeader(bool anyway) {
-  if (!spare_headers.empty()) {
-    void* const spare = spare_headers.back();
-    spare_headers.pop_back();
-    return spare;
-  }
-  if (next_header == headers_end && header_blocks.size() >= kHeadersOneByOne) {
-    if (void* const chunk = context.arena->Allocate(Arena::kUnitsMax); chunk != nullptr) {
-      header_chunks.push_back(chunk);
-      next_header = static_cast<char*>(chunk);
-      headers_end =
-          next_header + Arena::kUnitsMax * Arena::kUnitBytes / sizeof(Shard) * sizeof(Shard);
-    }
-  }
-  if (next_header != headers_end) {
-    void* const header = next_header;
-    next_header += sizeof(Shard);
-    return header;
-  }
-  if (anyway) {
-    context.arena->ChargeAnyway(sizeof(Shard));
-  } else if (!context.arena->Charge(sizeof(Shard))) {
-    return nullptr;
-  }
-  header_blocks.push_back(::operator new (sizeof(Shard), std::align_val_t{alignof(Shard)}));
-  return header_blocks.back();
-}
-
-uint64_t ExactSet::Impl::HeaderBytes() const {
-  uint64_t bytes = shard_count.load(std::memory_order_relaxed) * sizeof(Shard);
-  for (const Directory* one = directory.load(std::memory_order_acquire); one != nullptr;
-       one = one->previous()) {
-    bytes += one->bytes();
-  }
-  return bytes;
 }
 
 int ExactSet::Impl::DepthMax() const {
@@ -121,7 +59,7 @@ int ExactSet::Impl::DepthMax() const {
 
 Shard* ExactSet::Impl::Lock(const Fingerprint& fingerprint) const {
   for (;;) {
-    Shard* const shard = directory.load(std::memory_order_acquire)->Find(fingerprint.hi).shard;
+    Shard* const shard = directory.load(std::memory_order_acquire)->Find(fingerprint.hi);
     shard->Lock();
     if (shard->Covers(fingerprint)) return shard;
     shard->Unlock();  // it was split after the directory had been read
@@ -139,39 +77,26 @@ bool ExactSet::Impl::MaySplit(const Shard& shard) const {
 bool ExactSet::Impl::Split(HeldShards& held, Shard* shard) {
   const int depth = shard->depth() + 1;
   const uint64_t prefix = shard->prefix() | (uint64_t{1} << (64 - depth));
-  if (!Deepen(depth)) return false;
-  Shard* const upper = NewShard(prefix, depth, /*anyway=*/false);
-  if (upper == nullptr) return false;
+  auto upper = std::make_unique<Shard>(context, prefix, depth);
   upper->Lock();
-  if (!shard->SplitInto(context, upper)) {
-    upper->Unlock();
-    DropShard(upper);
-    return false;
-  }
+  if (!shard->SplitInto(context, upper.get())) return false;
   {
     MutexLock lock(directory_mutex);
-    Directory* const current = directory.load(std::memory_order_relaxed);
-    current->Set(prefix, depth, upper);
-    current->Set(shard->prefix(), depth, shard);
+    Directory* current = directory.load(std::memory_order_relaxed);
+    while (current->depth() < depth) {
+      auto twice =
+          std::make_unique<Directory>(current->depth() + 1, std::unique_ptr<Directory>(current));
+      for (uint64_t i = 0; i < current->size(); ++i) {
+        const uint64_t first = i << (64 - current->depth() - 1) << 1;
+        twice->Set(current->depth() == 0 ? 0 : first, current->depth(), current->at(i));
+      }
+      current = twice.release();
+      directory.store(current, std::memory_order_release);
+    }
+    current->Set(prefix, depth, upper.get());
   }
   shard_count.fetch_add(1, std::memory_order_relaxed);
-  held.Insert(shard, upper);
-  return true;
-}
-
-// Doubles the directory until it tells shards of this depth apart; false when out of memory.
-bool ExactSet::Impl::Deepen(int depth) {
-  if (directory.load(std::memory_order_acquire)->depth() >= depth) return true;
-  MutexLock lock(directory_mutex);
-  Directory* current = directory.load(std::memory_order_relaxed);
-  while (current->depth() < depth) {
-    if (!context.arena->Charge(Directory::BytesOf(current->depth() + 1))) return false;
-    auto twice =
-        std::make_unique<Directory>(current->depth() + 1, std::unique_ptr<Directory>(current));
-    twice->CopyFromPrevious();
-    current = twice.release();
-    directory.store(current, std::memory_order_release);
-  }
+  held.Insert(shard, upper.release());
   return true;
 }
 
@@ -179,11 +104,11 @@ AddOutcome ExactSet::Impl::Add(HeldShards& held, const Fingerprint& fingerprint)
   bool grow = true;
   for (;;) {
     Shard* const shard = held.Find(fingerprint);
-    const Shard::Added added = shard->Add(context, fingerprint);
+    const Shard::Added added = shard->Add(fingerprint);
     if (added == Shard::Added::kPresent) return AddOutcome::kPresent;
     if (added == Shard::Added::kAdded) break;
     bool memory = true;
-    if (grow && shard->Crowded(context)) {
+    if (grow && shard->Crowded()) {
       if (!shard->AtMaximum()) {
         if (shard->Grow(context)) continue;
         memory = false;
@@ -192,7 +117,7 @@ AddOutcome ExactSet::Impl::Add(HeldShards& held, const Fingerprint& fingerprint)
         memory = false;
       }
     }
-    if (shard->AddBeyondLimit(context, fingerprint)) break;
+    if (shard->AddBeyondLimit(fingerprint)) break;
     if (!memory || !shard->AddToOverflow(context, fingerprint)) return AddOutcome::kNoMemory;
     break;
   }
@@ -239,7 +164,7 @@ Shard* HeldShards::Find(const Fingerprint& fingerprint) const {
 }
 
 bool HeldShards::Contains(const Fingerprint& fingerprint) const {
-  return Find(fingerprint)->Contains(set_->context, fingerprint);
+  return Find(fingerprint)->Contains(fingerprint);
 }
 
 AddOutcome HeldShards::Add(const Fingerprint& fingerprint) { return set_->Add(*this, fingerprint); }

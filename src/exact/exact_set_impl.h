@@ -30,14 +30,6 @@ struct ExactSet::Impl {
   // Splits a shard of `held`; false when out of memory. With `may_split` from MaySplit.
   bool Split(HeldShards& held, Shard* shard);
   bool MaySplit(const Shard& shard) const;
-  bool Deepen(int depth);
-  // A new shard, its header counted against the arena's limit; nullptr when it does not fit, unless
-  // it must be had anyway.
-  Shard* NewShard(uint64_t prefix, int depth, bool anyway);
-  void* NewHeader(bool anyway) REQUIRES(header_mutex);
-  void DropShard(Shard* shard);  // one that NewShard gave and nobody has seen
-  // Of shards' headers and directories.
-  uint64_t HeaderBytes() const;
   // Leading bits that a shard may be chosen by.
   int DepthMax() const;
 
@@ -50,15 +42,6 @@ struct ExactSet::Impl {
   std::atomic<uint64_t> shard_count{1};
   std::atomic<Directory*> directory{nullptr};
   Mutex directory_mutex;  // held while a split publishes its new shard
-
-  // Headers of small sets come one by one; those of larger ones from chunks of the arena, which
-  // lie in huge pages.
-  Mutex header_mutex;
-  std::vector<void*> header_blocks GUARDED_BY(header_mutex);
-  std::vector<void*> header_chunks GUARDED_BY(header_mutex);
-  std::vector<void*> spare_headers GUARDED_BY(header_mutex);
-  char* next_header GUARDED_BY(header_mutex) = nullptr;
-  char* headers_end GUARDED_BY(header_mutex) = nullptr;
 };
 
 // The shards that one call has locked, in ascending order of range; unlocks them at the end.

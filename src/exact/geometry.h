@@ -14,8 +14,6 @@
 // multiplication is Lemire, "Fast Random Integer Generation in an Interval", 2019.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -31,80 +29,43 @@ inline Fingerprint ToFingerprint(Uint128 value) {
   return {static_cast<uint64_t>(value >> 64), static_cast<uint64_t>(value)};
 }
 
-// How many groups a shard has, and what can be computed from that beforehand.
-struct alignas(16) GroupCount {
-  uint64_t step = 0;           // floor(2^64 / G); 0 for one group and none
-  uint32_t inverse = 0;        // of per_chunk, in 2^-32, rounded up
-  uint32_t groups : 12 = 0;    // G
-  uint32_t bits : 4 = 0;       // floor(log2 G)
-  uint32_t per_chunk : 8 = 0;  // groups of a chunk; 0 = not in chunks
-  uint32_t lines : 8 = 2;      // of 64 bytes, of a group
-
-  constexpr GroupCount() = default;
-  constexpr GroupCount(int count, int group_lines, int groups_per_chunk = 0)
-      : groups(static_cast<uint32_t>(count)),
-        bits(count == 0 ? 0 : static_cast<uint32_t>(std::bit_width(unsigned(count)) - 1)),
-        per_chunk(static_cast<uint32_t>(groups_per_chunk)),
-        lines(static_cast<uint32_t>(group_lines)) {
-    const auto wide = static_cast<uint64_t>(count);
-    if (count > 1) step = ~uint64_t{0} / wide + (std::has_single_bit(wide) ? 1 : 0);
-    if (groups_per_chunk > 1) {
-      inverse =
-          static_cast<uint32_t>((uint64_t{1} << 32) / static_cast<uint64_t>(groups_per_chunk) + 1);
-    }
-  }
-  // The home group of a value with this upper word.
-  uint32_t HomeOfUpper(uint64_t upper) const {
-    return static_cast<uint32_t>((Uint128{upper} * groups) >> 64);
-  }
-  // The chunk that a group lies in, without dividing.
-  uint32_t ChunkOf(uint32_t group) const {
-    return static_cast<uint32_t>(uint64_t{group} * inverse >> 32);
-  }
-};
-
-// Layouts by lines and bits of a rest, looked up by every operation.
-struct GroupLayouts {
-  static constexpr int kLinesMax = 4;
-  std::array<std::array<GroupLayout, 121>, kLinesMax + 1> layout{};
-  constexpr GroupLayouts() {
-    for (int lines = 2; lines <= kLinesMax; ++lines) {
-      for (int bits = 0; bits <= 120; ++bits) {
-        layout[static_cast<size_t>(lines)][static_cast<size_t>(bits)] = GroupLayout(lines, bits);
-      }
-    }
-  }
-};
-inline constexpr GroupLayouts kGroupLayouts;
-
+// Sixteen bytes, so that a shard can publish it as two words. Two words of different moments give
+// wrong places but never ones outside the groups that the second word tells.
 class Geometry {
  public:
-  using Layout = GroupLayout;
-
   Geometry() = default;
-  Geometry(int bits, int depth, const GroupCount& count)
-      : count_(count),
-        value_bits_(static_cast<uint8_t>(bits - depth)),
-        depth_(static_cast<uint8_t>(depth)) {
-    const int rest_bits = count.groups == 0 ? 0 : std::max(RemainderBits() - 8, 0);
-    layout_ = kGroupLayouts.layout[count.lines][static_cast<size_t>(rest_bits)];
+  Geometry(int bits, int depth, int groups) {
+    value_bits_ = static_cast<uint8_t>(bits - depth);
+    depth_ = static_cast<uint8_t>(depth);
+    groups_ = static_cast<uint16_t>(groups);
+    if (groups == 0) return;
+    const uint64_t count = static_cast<uint64_t>(groups);
+    if (groups > 1) {
+      step_ = ~uint64_t{0} / count;
+      if (std::has_single_bit(count)) ++step_;
+    }
+    const int remainder_bits = RemainderBits(count);
+    flag_shift_ = static_cast<uint8_t>(remainder_bits > 8 ? remainder_bits - 8 : 0);
+    rest_bits_ = static_cast<uint8_t>(flag_shift_ + (groups > 1 ? 1 : 0));
+    slots_ = static_cast<uint8_t>(Group::SlotsFor(rest_bits_));
+    mark_bytes_ = static_cast<uint8_t>(Group::MarkBytesFor(slots_, rest_bits_));
   }
 
   int depth() const { return depth_; }
-  const GroupCount& count() const { return count_; }
-  int groups() const { return static_cast<int>(count_.groups); }
-  int lines() const { return static_cast<int>(count_.lines); }
-  const Layout& layout() const { return layout_; }
-  int slots() const { return layout_.slots; }  // in a group
+  int groups() const { return groups_; }
+  int slots() const { return slots_; }          // in a group
+  int rest_bits() const { return rest_bits_; }  // of a slot, beside its 8-bit tag
+  int mark_bytes() const { return mark_bytes_; }
   int value_bits() const { return value_bits_; }
-  uint64_t slot_count() const { return uint64_t{count_.groups} * layout_.slots; }
-  size_t bytes() const { return size_t{count_.groups} * count_.lines * 64; }
+  uint64_t slot_count() const { return uint64_t{groups_} * slots_; }
 
   // The local value of a fingerprint.
   Uint128 ValueOf(const Fingerprint& fingerprint) const {
     return ShiftLeft(ToUint128(fingerprint), depth_);
   }
-  uint32_t HomeOf(Uint128 value) const { return HomeOfUpper(static_cast<uint64_t>(value >> 64)); }
+  uint32_t HomeOf(Uint128 value) const {
+    return static_cast<uint32_t>((Uint128{static_cast<uint64_t>(value >> 64)} * groups_) >> 64);
+  }
   Uint128 RemainderOf(uint32_t home, Uint128 value) const {
     const Uint128 above = value - (Uint128{LowerBound(home)} << 64);
     return value_bits_ > 64 ? ShiftRight(above, 128 - value_bits_)
@@ -116,17 +77,19 @@ class Geometry {
     return above + (Uint128{LowerBound(home)} << 64);
   }
 
-  // The same place in units of the last of the N bits, for moving many keys. Precondition: N < 128.
-  Uint128 LowestOf(uint32_t group) const {
-    return value_bits_ >= 64 ? Uint128{LowerBound(group)} << (value_bits_ - 64)
-                             : LowerBound(group) >> (64 - value_bits_);
+  bool CanRehome() const { return value_bits_ > 64 && value_bits_ < 128; }
+  // The place under this geometry of what lay in group `old_home` under `old`, of the same depth,
+  // both of more than one group; changes *remainder accordingly. Precondition: CanRehome().
+  uint32_t Rehome(const Geometry& old, uint32_t old_home, Uint128* remainder) const {
+    const int low_bits = value_bits_ - 64;
+    const uint64_t top =
+        static_cast<uint64_t>(ShiftRight(*remainder, low_bits)) + old_home * old.step_;
+    const auto home = static_cast<uint32_t>((Uint128{top} * groups_) >> 64);
+    // Negative when the new group begins later; at most one group wide, so 64 bits hold it.
+    const auto change = static_cast<int64_t>(old_home * old.step_ - home * step_);
+    *remainder += ShiftLeft(static_cast<Uint128>(__int128{change}), low_bits);
+    return home;
   }
-  uint64_t UpperOf(Uint128 units) const {
-    const auto low = static_cast<uint64_t>(units);
-    if (value_bits_ < 64) return low << (64 - value_bits_);
-    return static_cast<uint64_t>(ShiftRight(units, value_bits_ - 64));
-  }
-  uint32_t HomeOfUpper(uint64_t upper) const { return count_.HomeOfUpper(upper); }
 
   // The other group in which a key may lie, at a distance that only its remainder decides, so that
   // it can be undone. Precondition: groups() > 1.
@@ -134,38 +97,46 @@ class Geometry {
     const uint64_t folded =
         (static_cast<uint64_t>(remainder) ^ static_cast<uint64_t>(remainder >> 64)) *
         0x9e3779b97f4a7c15u;
-    return 1 + static_cast<uint32_t>(((folded >> 32) * (count_.groups - 1u)) >> 32);
+    return 1 + static_cast<uint32_t>(((folded >> 32) * (groups_ - 1u)) >> 32);
   }
   uint32_t Alternate(uint32_t home, Uint128 remainder) const {
     const uint32_t sum = home + Distance(remainder);
-    return sum >= count_.groups ? sum - count_.groups : sum;
+    return sum >= groups_ ? sum - groups_ : sum;
   }
   uint32_t HomeOfAlternate(uint32_t alternate, Uint128 remainder) const {
     const uint32_t distance = Distance(remainder);
-    return alternate >= distance ? alternate - distance : alternate + count_.groups - distance;
+    return alternate >= distance ? alternate - distance : alternate + groups_ - distance;
+  }
+
+  // Set in the rest of a key that lies in its alternate group.
+  Uint128 alternate_flag() const { return Uint128{groups_ > 1 ? 1u : 0u} << flag_shift_; }
+  Uint128 RemainderFrom(Uint128 rest, uint8_t tag) const {
+    return ((rest & ~alternate_flag()) << 8) | tag;
   }
 
  private:
   uint64_t LowerBound(uint32_t group) const {
-    const uint64_t bound = group * count_.step;
+    const uint64_t bound = group * step_;
     return value_bits_ >= 64 ? bound : bound & ~(~uint64_t{0} >> value_bits_);
   }
   // Of the largest remainder. Rounding L down costs less than two units; that matters only where
   // the groups are narrow.
-  int RemainderBits() const {
-    const int bits = static_cast<int>(count_.bits);
-    if (value_bits_ >= 2 * bits + 4) [[likely]]
-      return value_bits_ - bits;
-    const uint64_t groups = count_.groups;
-    if (std::has_single_bit(groups)) return value_bits_ - bits;
+  int RemainderBits(uint64_t groups) const {
+    if (std::has_single_bit(groups)) return value_bits_ - std::countr_zero(groups);
+    if (value_bits_ >= 64) return value_bits_ - std::bit_width(groups) + 1;
     const uint64_t span = uint64_t{1} << value_bits_;
     return std::bit_width((span + groups - 1) / groups + 1);
   }
 
-  GroupCount count_;
-  Layout layout_;
+  uint64_t step_ = 0;  // floor(2^64 / G); 0 for one group
+  uint16_t groups_ = 0;
   uint8_t value_bits_ = 0;  // N
+  uint8_t flag_shift_ = 0;  // position of the alternate flag in a rest
+  uint8_t rest_bits_ = 0;   // W
+  uint8_t slots_ = 0;       // K
   uint8_t depth_ = 0;
+  uint8_t mark_bytes_ = 0;
 };
+static_assert(sizeof(Geometry) == 16);
 
 }  // namespace firstseen

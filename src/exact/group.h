@@ -1,30 +1,24 @@
-// A group: two to four cache lines of slots, the unit that a lookup searches at once.
+// A group: two cache lines of slots, the unit that a lookup searches at once.
 //
-//   struct Group {                  // 128, 192 or 256 bytes, K <= 28 slots of W + 8 bits
+//   struct Group {                  // 128 bytes, K slots of W + 8 bits
 //     bits  rest[K];                // W bits each, packed without gaps from byte 0
-//     bits  marks[0 or 6 to 32];    // overflow marks, as many as there is room for
-//     ...                           // at most a few unused bits
-//     uint8 tag[K];                 // just before meta: the low 8 bits of each remainder
-//     uint16 meta;                  // the last two bytes: 5 bits = keys at home here,
-//   };                              //   5 bits = keys from elsewhere, 6 bits = marks if not above
+//     ...                           // unused bits
+//     uint8 marks[0, 1, 2 or 4];    // before the tags, as many as the rests leave room for
+//     uint8 tag[K];                 // bytes 127-K to 126: the low 8 bits of each remainder
+//     uint8 meta;                   // byte 127: low 4 bits = slots in use (always the first ones),
+//   };                              //   high 4 bits = the marks, when they have no byte
 //
-// Keys whose home this is fill the slots from the last downwards, so that most of them lie in the
-// line of the tags; keys that found their own home full fill them from the first upwards. So a slot
-// need not say which it is.
-//
-// Groups are read and written as atomic words, because readers look at them without the shard's
-// lock and afterwards find out whether somebody wrote meanwhile (shard.h). Acquire and release keep
-// those looks between the two looks at the version; on x86 they are plain loads and stores. Writers
-// hold the shard's lock.
+// The 128 bytes are read and written as sixteen atomic words, because readers look at groups
+// without the shard's lock and afterwards find out whether somebody wrote meanwhile (shard.h).
+// Acquire and release keep those looks between the two looks at the version; on x86 they are plain
+// loads and stores. Writers hold the shard's lock.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -51,252 +45,228 @@ inline Uint128 ShiftLeft(Uint128 value, int amount) {
   return (Uint128{(high << amount) | ((low >> 1) >> (63 - amount))} << 64) | (low << amount);
 }
 
-// How a group is divided; follows from its size and the width of a rest.
-struct alignas(8) GroupLayout {  // so that it is copied as one word
-  uint8_t words = 16;            // of 8 bytes
-  uint8_t slots = 0;             // K
-  uint8_t rest_bits = 0;         // W, at most 120
-  uint8_t marks = 0;
-  uint16_t mark_bit = 0;  // where the first mark is
-
-  static constexpr int kSlotsMax = 28;
-  static constexpr int kMarksInMeta = 6;
-  static constexpr int kMarksMax = 32;
-
-  constexpr GroupLayout() = default;
-  constexpr GroupLayout(int lines, int bits)
-      : words(static_cast<uint8_t>(8 * lines)), rest_bits(static_cast<uint8_t>(bits)) {
-    const int room = 512 * lines - 16;
-    slots = static_cast<uint8_t>(std::clamp(room / (bits + 8), 1, kSlotsMax));
-    const int spare = room - slots * (bits + 8);
-    marks = static_cast<uint8_t>(std::clamp(spare, kMarksInMeta, kMarksMax));
-    mark_bit = static_cast<uint16_t>(spare >= kMarksInMeta ? slots * bits : room + 10);
-  }
-  constexpr int bytes() const { return words * 8; }
-  constexpr int first_tag() const { return bytes() - 2 - slots; }  // byte
+// The slots of a group unpacked: whole remainders. For rebuilding.
+struct alignas(64) UnpackedGroup {
+  std::array<Uint128, 15> remainder;
+  uint64_t count;
 };
-static_assert(sizeof(GroupLayout) == 8);
 
 class alignas(64) Group {
  public:
-  using Layout = GroupLayout;
-  static constexpr int kBytesMin = 128;
-  static constexpr int kWordsMax = 32;
+  static constexpr int kBytes = 128;
+  static constexpr int kWords = kBytes / 8;
+  static constexpr int kSlotsMax = 15;
+  static constexpr int kMetaByte = kBytes - 1;
 
-  // Slots in use: by keys that are at home here, by others, and both.
-  int home_count(const Layout& layout) const { return Meta(layout) & 0x1f; }
-  int foreign_count(const Layout& layout) const { return Meta(layout) >> 5 & 0x1f; }
-  int count(const Layout& layout) const {
-    const int meta = Meta(layout);
-    return (meta & 0x1f) + (meta >> 5 & 0x1f);
+  // Slots that fit when each needs `rest_bits` (at most 120) beside its tag.
+  static constexpr int SlotsFor(int rest_bits) {
+    for (int slots = kSlotsMax; slots > 1; --slots) {
+      if ((slots * rest_bits + 7) / 8 + slots + 1 <= kBytes) return slots;
+    }
+    return 1;
   }
-  bool full(const Layout& layout) const { return count(layout) == layout.slots; }
-  // The slot that the next key at home takes. Precondition: not full.
-  int next_home_slot(const Layout& layout) const { return layout.slots - 1 - home_count(layout); }
 
-  // The overflow mark (shard.h) of the keys with tags near this one.
-  bool marked(const Layout& layout, uint8_t tag) const {
-    const unsigned bit = MarkBit(layout, tag);
+  int count() const { return static_cast<int>(Word(kWords - 1) >> 56) & 0x0f; }
+  void set_count(int count) {
+    Put(kWords - 1, (Word(kWords - 1) & ~(uint64_t{0x0f} << 56)) | (uint64_t(count) << 56));
+  }
+
+  // Bytes for overflow marks that `slots` rests leave free.
+  static constexpr int MarkBytesFor(int slots, int rest_bits) {
+    const int spare = kMetaByte - slots - (slots * rest_bits + 7) / 8;
+    return spare >= 4 ? 4 : spare >= 2 ? 2 : spare;
+  }
+  // The overflow mark (shard.h) for the keys whose tag ends in the same 2, 3, 4 or 5 bits.
+  bool marked(int slots, int mark_bytes, uint8_t tag) const {
+    const int bit = MarkBit(slots, mark_bytes, tag);
     return ((Word(bit / 64) >> (bit % 64)) & 1) != 0;
   }
-  void Mark(const Layout& layout, uint8_t tag) {
-    const unsigned bit = MarkBit(layout, tag);
+  void Mark(int slots, int mark_bytes, uint8_t tag) {
+    const int bit = MarkBit(slots, mark_bytes, tag);
     Put(bit / 64, Word(bit / 64) | (uint64_t{1} << (bit % 64)));
   }
 
-  uint8_t tag(const Layout& layout, int i) const {
-    const auto byte = static_cast<unsigned>(layout.first_tag() + i);
+  uint8_t tag(int slots, int i) const {
+    const int byte = kMetaByte - slots + i;
     return static_cast<uint8_t>(Word(byte / 8) >> (byte % 8 * 8));
   }
 
-  // The slots of keys at home here, or from elsewhere, that hold `wanted` as their tag: bit i for
-  // slot i.
-  uint32_t MatchHome(const Layout& layout, uint8_t wanted) const {
-    return AtHome(layout, EqualTags(layout, wanted));
-  }
-  uint32_t MatchForeign(const Layout& layout, uint8_t wanted) const {
-    return EqualTags(layout, wanted) & ((1u << foreign_count(layout)) - 1);
-  }
-  uint32_t MatchHomePortable(const Layout& layout, uint8_t wanted) const {
-    return AtHome(layout, EqualTagsPortable(layout, wanted));
-  }
-
-  Uint128 rest(const Layout& layout, int i) const {
-    const unsigned bit = static_cast<unsigned>(i) * layout.rest_bits;
-    const unsigned k = bit / 64;
-    const int shift = static_cast<int>(bit % 64);
-    Uint128 packed = ShiftRight((Uint128{Word(k + 1)} << 64) | Word(k), shift);
-    if (shift + layout.rest_bits > 128) [[unlikely]]
-      packed |= Uint128{Word(k + 2)} << (128 - shift);
-    return packed & LowBits(layout.rest_bits);
-  }
-  // Fetches the line of the tags; the line in which the rest of slot i begins; all lines.
-  void PrefetchTags(const Layout& layout) const { __builtin_prefetch(&words_[layout.words - 1]); }
-  void PrefetchRest(const Layout& layout, int i) const {
-    __builtin_prefetch(&words_[static_cast<unsigned>(i) * layout.rest_bits / 64]);
-  }
-  void Prefetch(const Layout& layout) const {
-    for (unsigned k = 0; k < layout.words; k += 8) __builtin_prefetch(&words_[k]);
-  }
-
-  // Index of the slot that holds `wanted`, which is one of `mask`; -1 when none does.
-  int FindIn(uint32_t mask, const Layout& layout, Uint128 wanted) const {
-    for (; mask != 0; mask &= mask - 1) {
-      const int i = std::countr_zero(mask);
-      if (rest(layout, i) == wanted) return i;
-    }
-    return -1;
-  }
-
-  // Preconditions: not full.
-  void AppendHome(const Layout& layout, uint8_t new_tag, Uint128 new_rest) {
-    Set(layout, next_home_slot(layout), new_tag, new_rest);
-    AddToMeta(layout, 1);
-  }
-  void AppendForeign(const Layout& layout, uint8_t new_tag, Uint128 new_rest) {
-    Set(layout, foreign_count(layout), new_tag, new_rest);
-    AddToMeta(layout, uint64_t{1} << 5);
-  }
-  // Frees slot i, which the last key of its kind moves into.
-  void Erase(const Layout& layout, int i) {
-    const int foreign = foreign_count(layout);
-    const int last = i < foreign ? foreign - 1 : next_home_slot(layout) + 1;
-    if (i != last) Set(layout, i, tag(layout, last), rest(layout, last));
-    AddToMeta(layout, i < foreign ? ~uint64_t{0} << 5 : ~uint64_t{0});
-  }
-  void Clear(const Layout& layout) {
-    for (unsigned k = 0; k < layout.words; ++k) Put(k, 0);
-  }
-
-  // Calls f(remainder) for the slots from `first` up to `end`. With the lock.
-  template <typename F>
-  void ForEach(const Layout& layout, int first, int end, F f) const {
-    if (layout.rest_bits > 113) {
-      for (int i = first; i < end; ++i) f(rest(layout, i) << 8 | tag(layout, i));
-      return;
-    }
-    // A rest, read at the byte it begins in, is the low 56 bits of one unaligned word and, seven
-    // bytes on, the rest of another.
-    const auto* const bytes = reinterpret_cast<const char*>(words_);
-    const auto* const tags = bytes + layout.first_tag();
-    const int high_bits = std::max(layout.rest_bits - 56, 0);
-    const uint64_t high_mask = (uint64_t{1} << high_bits) - 1;
-    const uint64_t low_mask =
-        layout.rest_bits >= 56 ? ~uint64_t{0} : (uint64_t{1} << (layout.rest_bits + 8)) - 1;
-    unsigned bit = static_cast<unsigned>(first) * layout.rest_bits;
-    for (int i = first; i < end; ++i, bit += layout.rest_bits) {
-      const uint64_t low = Unaligned(bytes + bit / 8) >> (bit % 8) << 8 & low_mask;
-      const uint64_t high = Unaligned(bytes + bit / 8 + 7) >> (bit % 8) & high_mask;
-      f(Uint128{high} << 64 | low | static_cast<uint8_t>(tags[i]));
-    }
-  }
-
-  // Replaces the content by `count` keys at home here, given by their remainders; no marks.
-  void Pack(const Layout& layout, const Uint128* remainders, int count) {
-    std::array<uint64_t, 4> tags{};
-    auto* const tag_bytes = reinterpret_cast<uint8_t*>(tags.data()) + 32 - 2 - layout.slots;
-    const int first = layout.slots - count;
-    const unsigned bits = layout.rest_bits;
-    unsigned fill = static_cast<unsigned>(first) * bits;  // of the word in hand
-    unsigned k = fill / 64;
-    for (unsigned j = 0; j < k; ++j) Put(j, 0);
-    fill %= 64;
-    uint64_t word = 0;
-    const auto push = [&](uint64_t value, unsigned width) {  // less than 64 bits
-      word |= value << fill;
-      fill += width;
-      if (fill >= 64) {
-        Put(k++, word);
-        fill -= 64;
-        word = value >> (width - fill);
-      }
-    };
-    for (int i = 0; i < count; ++i) {
-      const auto low = static_cast<uint64_t>(remainders[i]);
-      const auto high = static_cast<uint64_t>(remainders[i] >> 64);
-      if (bits > 56) {
-        push(low >> 8, 56);
-        if (bits < 120) {
-          push(high, bits - 56);
-        } else {
-          push(high & 0xffffffff, 32);
-          push(high >> 32, 32);
-        }
-      } else if (bits > 0) {
-        push(low >> 8, bits);
-      }
-      tag_bytes[first + i] = static_cast<uint8_t>(low);
-    }
-    tags[3] |= static_cast<uint64_t>(count) << 48;
-    const unsigned body = layout.words - 4u;
-    for (; k < layout.words; ++k, word = 0) {
-      Put(k, k < body ? word : word | tags[k - body]);
-    }
-  }
-
- private:
-  static uint64_t Unaligned(const char* at) {
-    uint64_t word;
-    std::memcpy(&word, at, sizeof(word));
-    return word;
-  }
-  uint64_t Word(unsigned k) const { return words_[k].load(std::memory_order_acquire); }
-  void Put(unsigned k, uint64_t word) { words_[k].store(word, std::memory_order_release); }
-
-  int Meta(const Layout& layout) const { return static_cast<int>(Word(layout.words - 1u) >> 48); }
-  void AddToMeta(const Layout& layout, uint64_t amount) {
-    Put(layout.words - 1u, Word(layout.words - 1u) + (amount << 48));
-  }
-  static unsigned MarkBit(const Layout& layout, uint8_t tag) {
-    return layout.mark_bit + (unsigned{tag} * layout.marks >> 8);
-  }
-  uint32_t AtHome(const Layout& layout, uint32_t equal) const {
-    return equal & (~0u << (layout.slots - home_count(layout)));
-  }
-
-  uint32_t EqualTags(const Layout& layout, uint8_t wanted) const {
+  // Bit i is set when slot i is in use and holds `wanted` as its tag.
+  uint32_t Match(int slots, uint8_t wanted) const {
 #if defined(__SSE2__)
-    const auto load = [&](unsigned k) {
-      return _mm_set_epi64x(static_cast<int64_t>(Word(k + 1)), static_cast<int64_t>(Word(k)));
-    };
-    const __m128i all = _mm_set1_epi8(static_cast<char>(wanted));
-    auto equal =
-        static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(load(layout.words - 2u), all)))
-        << 16;
-    if (layout.slots > 14) {  // the tags begin before the last 16 bytes
-      equal |=
-          static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(load(layout.words - 4u), all)));
-    }
-    return equal << 2 >> (32 - layout.slots);
+    return MatchSse2(slots, wanted);
 #else
-    return EqualTagsPortable(layout, wanted);
+    return MatchPortable(slots, wanted);
 #endif
   }
-  uint32_t EqualTagsPortable(const Layout& layout, uint8_t wanted) const {
+
+#if defined(__SSE2__)
+  uint32_t MatchSse2(int slots, uint8_t wanted) const {
+    const uint64_t last = Word(kWords - 1);
+    const __m128i tags =
+        _mm_set_epi64x(static_cast<int64_t>(last), static_cast<int64_t>(Word(kWords - 2)));
+    const __m128i equal = _mm_cmpeq_epi8(tags, _mm_set1_epi8(static_cast<char>(wanted)));
+    const uint32_t mask = static_cast<uint32_t>(_mm_movemask_epi8(equal)) >> (15 - slots);
+    return mask & ((1u << ((last >> 56) & 0x0f)) - 1);
+  }
+#endif
+
+  uint32_t MatchPortable(int slots, uint8_t wanted) const {
     uint32_t mask = 0;
-    for (int i = 0; i < layout.slots; ++i) {
-      mask |= static_cast<uint32_t>(tag(layout, i) == wanted) << i;
+    for (int i = 0, used = count(); i < used; ++i) {
+      mask |= static_cast<uint32_t>(tag(slots, i) == wanted) << i;
     }
     return mask;
   }
 
-  void Set(const Layout& layout, int i, uint8_t new_tag, Uint128 new_rest) {
-    const Uint128 change = rest(layout, i) ^ new_rest;
-    const unsigned bit = static_cast<unsigned>(i) * layout.rest_bits;
-    const unsigned k = bit / 64;
-    const int shift = static_cast<int>(bit % 64);
-    const Uint128 low = ShiftLeft(change, shift);
-    Put(k, Word(k) ^ static_cast<uint64_t>(low));
-    Put(k + 1, Word(k + 1) ^ static_cast<uint64_t>(low >> 64));
-    if (shift + layout.rest_bits > 128) [[unlikely]] {
-      Put(k + 2, Word(k + 2) ^ static_cast<uint64_t>(change >> (128 - shift)));
+  Uint128 rest(int rest_bits, int i) const {
+    return Extract([this](int k) { return Word(k); }, rest_bits, i);
+  }
+  void Prefetch() const {
+    __builtin_prefetch(&words_[0]);
+    __builtin_prefetch(&words_[kWords / 2]);
+  }
+  // Fetches the line in which the rest of slot i begins.
+  void PrefetchRest(int rest_bits, int i) const { __builtin_prefetch(&words_[i * rest_bits / 64]); }
+
+  // Index of the slot that holds (rest, tag), which is one of `mask`; -1 when none does.
+  int FindIn(uint32_t mask, int rest_bits, Uint128 wanted_rest) const {
+    for (; mask != 0; mask &= mask - 1) {
+      const int i = std::countr_zero(mask);
+      if (rest(rest_bits, i) == wanted_rest) return i;
     }
-    const auto byte = static_cast<unsigned>(layout.first_tag() + i);
-    const unsigned in_word = byte % 8 * 8;
-    Put(byte / 8, (Word(byte / 8) & ~(uint64_t{0xff} << in_word)) | (uint64_t{new_tag} << in_word));
+    return -1;
+  }
+  int Find(int slots, int rest_bits, uint8_t wanted, Uint128 wanted_rest) const {
+    return FindIn(Match(slots, wanted), rest_bits, wanted_rest);
   }
 
-  std::atomic<uint64_t> words_[kWordsMax];  // of which the layout says how many there are
+  void Set(int slots, int rest_bits, int i, uint8_t new_tag, Uint128 new_rest) {
+    const Uint128 old_rest = rest(rest_bits, i);
+    Insert([this](int k, uint64_t bits) { Put(k, Word(k) ^ bits); }, rest_bits, i,
+           old_rest ^ new_rest);
+    const int byte = kMetaByte - slots + i;
+    const int shift = byte % 8 * 8;
+    Put(byte / 8, (Word(byte / 8) & ~(uint64_t{0xff} << shift)) | (uint64_t{new_tag} << shift));
+  }
+
+  // Precondition: count() < slots.
+  void Append(int slots, int rest_bits, uint8_t new_tag, Uint128 new_rest) {
+    const int i = count();
+    Set(slots, rest_bits, i, new_tag, new_rest);
+    set_count(i + 1);
+  }
+
+  // Moves the last entry into slot i and shortens the group by one.
+  void Erase(int slots, int rest_bits, int i) {
+    const int last = count() - 1;
+    if (i != last) Set(slots, rest_bits, i, tag(slots, last), rest(rest_bits, last));
+    set_count(last);
+  }
+
+  // Calls f(first, tag, rest) for all slots in use of two groups in turn; `first` says of which.
+  // Alternating gives the processor two independent streams of work.
+  template <typename F>
+  static void ForEachOfTwo(const Group* first, const Group* second, int slots, int rest_bits, F f) {
+    const Reader a(*first, slots);
+    const Reader b(*second, slots);
+    const Uint128 mask = LowBits(rest_bits);
+    const unsigned used = a.used > b.used ? a.used : b.used;
+    unsigned bit = 0;
+    for (unsigned i = 0; i < used; ++i, bit += static_cast<unsigned>(rest_bits)) {
+      if (i < a.used) f(true, a.tags[i], a.rest(bit, rest_bits) & mask);
+      if (i < b.used) f(false, b.tags[i], b.rest(bit, rest_bits) & mask);
+    }
+  }
+  template <typename F>
+  void ForEach(int slots, int rest_bits, F f) const {
+    const Reader reader(*this, slots);
+    const Uint128 mask = LowBits(rest_bits);
+    unsigned bit = 0;
+    for (unsigned i = 0; i < reader.used; ++i, bit += static_cast<unsigned>(rest_bits)) {
+      f(reader.tags[i], reader.rest(bit, rest_bits) & mask);
+    }
+  }
+  // Replaces the content; no overflow marks, no flags.
+  void Pack(int slots, int rest_bits, const UnpackedGroup& unpacked) {
+    std::array<uint64_t, kWords + 2> words;
+#pragma GCC unroll 18
+    for (size_t k = 0; k < words.size(); ++k) words[k] = 0;  // without a call to memset
+    alignas(16) std::array<uint64_t, 2> tags = {0, unpacked.count << 56};
+    auto* const tag = reinterpret_cast<uint8_t*>(tags.data()) + 15 - slots;
+    unsigned bit = 0;
+    for (unsigned i = 0; i < unpacked.count; ++i, bit += static_cast<unsigned>(rest_bits)) {
+      const Uint128 remainder = unpacked.remainder[i];
+      const Uint128 rest = remainder >> 8;
+      uint64_t* const word = &words[bit / 64];
+      const int shift = static_cast<int>(bit % 64);
+      const Uint128 low = ShiftLeft(rest, shift);
+      word[0] |= static_cast<uint64_t>(low);
+      word[1] |= static_cast<uint64_t>(low >> 64);
+      if (shift + rest_bits > 128) [[unlikely]] {
+        word[2] |= static_cast<uint64_t>(rest >> (128 - shift));
+      }
+      tag[i] = static_cast<uint8_t>(remainder);
+    }
+    for (int k = 0; k < kWords - 2; ++k) Put(k, words[size_t(k)]);
+    Put(kWords - 2, words[kWords - 2] | tags[0]);
+    Put(kWords - 1, words[kWords - 1] | tags[1]);
+  }
+
+ private:
+  // A copy of a group to read all of it.
+  struct Reader {
+    Reader(const Group& group, int slots) {
+      for (int k = 0; k < kWords; ++k) words[size_t(k)] = group.Word(k);
+      used = static_cast<unsigned>(words[kWords - 1] >> 56) & 0x0f;
+      tags = reinterpret_cast<const uint8_t*>(words.data()) + kMetaByte - slots;
+    }
+    Uint128 rest(unsigned bit, int rest_bits) const {
+      const uint64_t* const word = &words[bit / 64];
+      const int shift = static_cast<int>(bit % 64);
+      Uint128 packed = ShiftRight((Uint128{word[1]} << 64) | word[0], shift);
+      if (shift + rest_bits > 128) [[unlikely]]
+        packed |= Uint128{word[2]} << (128 - shift);
+      return packed;
+    }
+    std::array<uint64_t, kWords + 2> words;
+    const uint8_t* tags;
+    unsigned used;
+  };
+
+  static int MarkBit(int slots, int mark_bytes, uint8_t tag) {
+    if (mark_bytes == 0) return kMetaByte * 8 + 4 + (tag & 3);
+    return (kMetaByte - slots - mark_bytes) * 8 + (tag & (8 * mark_bytes - 1));
+  }
+  uint64_t Word(int k) const { return words_[k].load(std::memory_order_acquire); }
+  void Put(int k, uint64_t word) { words_[k].store(word, std::memory_order_release); }
+
+  // A rest begins in word k at bit `shift` and reaches into the next word or, rarely, two.
+  template <typename Words>
+  static Uint128 Extract(Words words, int rest_bits, int i) {
+    const unsigned bit = static_cast<unsigned>(i * rest_bits);
+    const int k = static_cast<int>(bit / 64);
+    const int shift = static_cast<int>(bit % 64);
+    Uint128 packed = ShiftRight((Uint128{words(k + 1)} << 64) | words(k), shift);
+    if (shift + rest_bits > 128) [[unlikely]]
+      packed |= Uint128{words(k + 2)} << (128 - shift);
+    return packed & LowBits(rest_bits);
+  }
+  template <typename Change>
+  static void Insert(Change change, int rest_bits, int i, Uint128 value) {
+    const unsigned bit = static_cast<unsigned>(i * rest_bits);
+    const int k = static_cast<int>(bit / 64);
+    const int shift = static_cast<int>(bit % 64);
+    const Uint128 low = ShiftLeft(value, shift);
+    change(k, static_cast<uint64_t>(low));
+    change(k + 1, static_cast<uint64_t>(low >> 64));
+    if (shift + rest_bits > 128) [[unlikely]] {
+      change(k + 2, static_cast<uint64_t>(value >> (128 - shift)));
+    }
+  }
+
+  std::atomic<uint64_t> words_[kWords];
 };
+static_assert(sizeof(Group) == Group::kBytes);
 
 }  // namespace firstseen

@@ -1,226 +1,268 @@
-// Sizes and storage of shards; growing, splitting, filling and copying them.
+// Growing, splitting and copying shards: all that touches every entry.
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "exact/shard.h"
 #include "exact/shard_limits.h"
-#include "exact/shard_scratch.h"
 
 namespace firstseen {
+namespace {
 
-ShardScratch& ThreadScratch() {
-  thread_local ShardScratch scratch;
+// Sizes that a shard goes through: blocks of a few groups, then chunks. From 8 to 15 chunks, where
+// the shards of a large set are, it is six steps of 9 to 18 percent. Each key is moved about nine
+// times while the set doubles; finer steps would move it more often, coarser ones waste memory.
+constexpr int kSmallGroups[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+constexpr int kChunks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15};
+static_assert(kChunks[std::size(kChunks) - 1] == Shard::kChunksMax);
+
+int NextGroups(int groups) {
+  for (int next : kSmallGroups) {
+    if (next > groups && next < Shard::kGroupsPerChunk) return next;
+  }
+  for (int next : kChunks) {
+    if (next * Shard::kGroupsPerChunk > groups) return next * Shard::kGroupsPerChunk;
+  }
+  return Shard::kGroupsMax;
+}
+
+}  // namespace
+
+// Entries by home group, unpacked; those beyond what a group can hold are kept apart. The memory is
+// the thread's scratch: one at a time.
+class Shard::Unpacked {
+ public:
+  explicit Unpacked(const Geometry& geometry);
+
+  void Add(uint32_t home, Uint128 remainder) {
+    UnpackedGroup& group = groups_[home];
+    if (group.count < slots_) [[likely]] {
+      group.remainder[group.count++] = remainder;
+    } else {
+      displaced_.push_back({home, static_cast<uint8_t>(remainder), remainder});
+    }
+  }
+  const UnpackedGroup& group(uint32_t index) const { return groups_[index]; }
+  std::span<const Key> displaced() const { return displaced_; }
+
+ private:
+  const uint64_t slots_;
+  UnpackedGroup* const groups_;
+  std::vector<Key>& displaced_;
+};
+
+namespace {
+
+// Reused by every rebuild of a thread, so that a growing set does not allocate; half a megabyte at
+// the most.
+struct Scratch {
+  std::vector<Uint128> values;
+  std::vector<Shard::Key> displaced;
+  std::vector<UnpackedGroup> groups;
+};
+Scratch& ThreadScratch() {
+  thread_local Scratch scratch;
   return scratch;
 }
 
-// Groups of three or four lines waste fewer bits by rounding where two-line ones waste many, but a
-// lookup that hits touches more lines: taken where they hold 3 per cent more keys, and in large
-// sets 1.5 per cent.
-void Shard::ChooseLines(const ShardContext& context, int depth, ShardShape* shape) {
-  if (shape->chunks == 0) return;
-  const uint64_t gain_per_mille = depth >= kLargeFromDepth ? 1015 : 1030;
-  shape->lines = 2;
-  uint64_t most = GeometryOf(context, depth, *shape).slot_count();
-  ShardShape best = *shape;
-  for (int lines = 3; lines <= 4; ++lines) {
-    ShardShape other = *shape;
-    other.lines = lines;
-    const uint64_t slots = GeometryOf(context, depth, other).slot_count();
-    if (slots * 1000 < most * gain_per_mille) continue;
-    most = slots;
-    best = other;
+}  // namespace
+
+Shard::Unpacked::Unpacked(const Geometry& geometry)
+    : slots_(static_cast<uint64_t>(geometry.slots())),
+      groups_((ThreadScratch().groups.resize(Shard::kGroupsMax), ThreadScratch().groups.data())),
+      displaced_(ThreadScratch().displaced) {
+  for (int g = 0; g < geometry.groups(); ++g) groups_[g].count = 0;
+  displaced_.clear();
+}
+
+void Shard::Collect(std::vector<Uint128>* values) const {
+  const Geometry geometry = this->geometry();
+  values->resize(count_);
+  Uint128* next = values->data();
+  for (uint32_t g = 0; g < static_cast<uint32_t>(geometry.groups()); ++g) {
+    const Group& group = *GroupAt(g);
+    FIRSTSEEN_CHECK(next + group.count() <= values->data() + count_);
+    group.ForEach(geometry.slots(), geometry.rest_bits(), [&](uint8_t tag, Uint128 rest) {
+      const Uint128 remainder = geometry.RemainderFrom(rest, tag);
+      const bool at_home = (rest & geometry.alternate_flag()) == 0;
+      const uint32_t home = at_home ? g : geometry.HomeOfAlternate(g, remainder);
+      *next++ = geometry.ValueFrom(home, remainder);
+    });
   }
-  *shape = best;
-}
-
-ShardShape Shard::ShapeFor(const ShardContext& context, int depth, uint64_t count,
-                           uint64_t load_per_mille) const {
-  ShardShape shape;
-  shape.units = units();
-  while (count > 0 && shape.chunks < ShardShape::kChunksMax) {
-    shape = shape.Next();
-    ChooseLines(context, depth, &shape);
-    if (GeometryOf(context, depth, shape).slot_count() * load_per_mille >= count * 1000) break;
+  if (overflow_ != nullptr) {
+    for (const Uint128 value : overflow_->values) *next++ = value;
   }
-  return shape;
+  FIRSTSEEN_CHECK(next == values->data() + count_);
 }
 
-uint64_t Shard::BuildMaxFor(const ShardContext& context, int depth, int units) {
-  ShardShape shape{ShardShape::kChunksMax, units, 2, 0};
-  ChooseLines(context, depth, &shape);
-  return GeometryOf(context, depth, shape).slot_count() * kLoadBuiltPerMille / 1000;
-}
-
-// For its first key. A set that was told its size takes the chunks of that size that fit best.
-ShardShape Shard::FirstShape(const ShardContext& context) const {
-  const int depth = this->depth();
-  const uint64_t expected = context.expected >> depth;
-  ShardShape best = ShapeFor(context, depth, std::max<uint64_t>(expected, 1),
-                             expected <= 1 ? 1000 : kLoadExpectedPerMille);
-  if (best.chunks == 0 || units_ != 0) return best;
-  uint64_t fewest = ~uint64_t{0};
-  for (int units = ShardShape::kUnitsMin; units <= Arena::kUnitsMax; ++units) {
-    for (int chunks = 1; chunks < ShardShape::kChunksMax; ++chunks) {
-      ShardShape shape{chunks, units, 2, 0};
-      ChooseLines(context, depth, &shape);
-      const uint64_t slots = GeometryOf(context, depth, shape).slot_count();
-      const auto total = static_cast<uint64_t>(units * chunks);
-      if (slots * kLoadExpectedPerMille >= expected * 1000 && total < fewest) {
-        fewest = total;
-        best = shape;
-      }
-    }
-  }
-  return best;
-}
-
-// Gets what `fresh` needs beyond what there is. The content of a small block is lost when it
-// returns true; nothing is changed when it returns false.
-bool Shard::AddStorage(ShardContext& context, const ShardShape& fresh) {
+// Gets or gives back memory for `groups` groups. The content is lost when it returns true and
+// intact when it returns false.
+bool Shard::Reserve(ShardContext& context, int old_groups, int groups) {
   Arena& arena = *context.arena;
-  const ShardShape old = shape();
-  char* small = nullptr;
-  if (fresh.small_bytes() > 0) {
-    small = static_cast<char*>(arena.AllocateSmall(fresh.small_bytes()));
+  const int old_chunks = old_groups / kGroupsPerChunk;
+  const int chunks = groups / kGroupsPerChunk;
+  Group* small = nullptr;
+  if (chunks == 0 && groups > 0) {
+    small = static_cast<Group*>(arena.AllocateSmall(size_t(groups) * Group::kBytes));
     if (small == nullptr) return false;
   }
-  std::array<uint32_t, ShardShape::kChunksMax> numbers{};
-  for (int i = old.chunks; i < fresh.chunks; ++i) {
-    void* const chunk = arena.Allocate(fresh.units);
-    if (chunk == nullptr) {
-      while (--i >= old.chunks) {
-        arena.Free(anchor_ + size_t{numbers[size_t(i)]} * Arena::kNumberBytes, fresh.units);
-      }
+  std::array<Group*, kChunksMax> fresh{};
+  for (int i = old_chunks; i < chunks; ++i) {
+    fresh[size_t(i)] = static_cast<Group*>(arena.Allocate());
+    if (fresh[size_t(i)] == nullptr) {
+      while (--i >= old_chunks) arena.Free(fresh[size_t(i)]);
       return false;
     }
-    numbers[size_t(i)] = static_cast<uint32_t>(
-        static_cast<size_t>(static_cast<char*>(chunk) - anchor_) / Arena::kNumberBytes);
   }
   const Writing writing(this);
-  if (small_ != nullptr) arena.FreeSmall(small_, old.small_bytes());
+  if (small_ != nullptr) arena.FreeSmall(small_, size_t(old_groups) * Group::kBytes);
   small_ = small;
-  if (fresh.chunks > 0) units_ = static_cast<uint8_t>(fresh.units);
-  for (int i = old.chunks; i < fresh.chunks; ++i) {
-    chunks_[size_t(i)].store(numbers[size_t(i)], std::memory_order_release);
+  for (int i = old_chunks; i < chunks; ++i) {
+    const auto offset = reinterpret_cast<const char*>(fresh[size_t(i)]) - anchor_;
+    chunks_[size_t(i)].store(static_cast<uint32_t>(size_t(offset) / Arena::kChunkBytes),
+                             std::memory_order_release);
+  }
+  for (int i = chunks; i < old_chunks; ++i) {
+    arena.Free(Chunk(chunks_[size_t(i)].load(std::memory_order_relaxed)));
+    chunks_[size_t(i)].store(0, std::memory_order_release);
   }
   return true;
 }
 
-// Gives back the chunks that `fresh` does not need. While writing, so that no reader takes what
-// their next owner puts there for this shard's.
-void Shard::DropStorage(ShardContext& context, const ShardShape& fresh) {
-  for (int i = fresh.chunks; i < state().chunks(); ++i) {
-    const uint32_t number = chunks_[size_t(i)].exchange(0, std::memory_order_acq_rel);
-    context.arena->Free(anchor_ + size_t{number} * Arena::kNumberBytes, units_);
-  }
-}
-
-void Shard::Publish(ShardContext& context, const ShardShape& fresh, int depth, uint32_t count) {
-  const auto bytes = [](const ShardShape& shape) {
-    return shape.chunks == 0 ? shape.small_bytes()
-                             : static_cast<size_t>(shape.chunks * shape.units) * Arena::kUnitBytes;
-  };
-  context.storage_bytes.fetch_add(bytes(fresh) - bytes(shape()), std::memory_order_relaxed);
-  context.slot_count.fetch_add(
-      GeometryOf(context, depth, fresh).slot_count() - geometry(context).slot_count(),
-      std::memory_order_relaxed);
-  ShardState state(fresh, depth);
-  state.set_count(count);
-  state.set_overflow(overflow_ != nullptr);
-  set_state(state);
-}
-
-void Shard::Collect(const ShardContext& context, std::vector<Uint128>* values) const {
-  const Geometry geometry = this->geometry(context);
-  const Group::Layout& layout = geometry.layout();
-  values->clear();
-  values->reserve(count());
-  for (uint32_t g = 0; g < static_cast<uint32_t>(geometry.groups()); ++g) {
-    const Group& group = *GroupAt(geometry, g);
-    group.ForEach(layout, layout.slots - group.home_count(layout), layout.slots,
-                  [&](Uint128 remainder) { values->push_back(geometry.ValueFrom(g, remainder)); });
-    group.ForEach(layout, 0, group.foreign_count(layout), [&](Uint128 remainder) {
-      values->push_back(geometry.ValueFrom(geometry.HomeOfAlternate(g, remainder), remainder));
-    });
-  }
-  if (overflow_ != nullptr) {
-    values->insert(values->end(), overflow_->values.begin(), overflow_->values.end());
-  }
-  FIRSTSEEN_CHECK(values->size() == count());
-}
-
-// Puts `values`, in any order, into the groups of `shape`, whose storage is there. First every key
-// that fits into its home group, then the others: so the fewest are displaced.
-void Shard::Fill(ShardContext& context, const ShardShape& shape, int depth,
-                 std::span<const Uint128> values) {
+// Puts `values`, which need not be in any order, into `groups` groups that Reserve has made.
+void Shard::Rebuild(ShardContext& context, int depth, int groups, std::span<const Uint128> values) {
   const Writing writing(this);
-  DropOverflow(context);
-  Publish(context, shape, depth, 0);
-  const Geometry geometry = this->geometry(context);
-  for (auto& word : full_) word.store(0, std::memory_order_relaxed);
-  for (uint32_t g = 0; g < static_cast<uint32_t>(geometry.groups()); ++g) {
-    GroupAt(geometry, g)->Clear(geometry.layout());
+  if (overflow_ != nullptr) {
+    context.arena->Discharge(overflow_->charged * kOverflowEntryBytes);
+    context.storage_bytes.fetch_sub(overflow_->values.size() * kOverflowEntryBytes,
+                                    std::memory_order_relaxed);
+    overflow_.reset();
+    has_overflow_.store(false, std::memory_order_release);
   }
-  std::vector<Key>& displaced = ThreadScratch().displaced[0];
-  displaced.clear();
+  Publish(context, Geometry(context.bits, depth, groups));
+  count_ = static_cast<uint32_t>(values.size());
+  if (groups > 0) Fill(context, values);
+}
+
+void Shard::Publish(ShardContext& context, const Geometry& fresh) {
+  const Geometry old = geometry();
+  set_geometry(fresh);
+  context.slot_count.fetch_add(fresh.slot_count() - old.slot_count(), std::memory_order_relaxed);
+  context.storage_bytes.fetch_add(
+      static_cast<uint64_t>(fresh.groups() - old.groups()) * uint64_t{Group::kBytes},
+      std::memory_order_relaxed);
+}
+
+void Shard::Fill(ShardContext& context, std::span<const Uint128> values) {
+  const Geometry geometry = this->geometry();
+  Unpacked unpacked(geometry);
   for (const Uint128 value : values) {
-    const Key key = KeyOf(geometry, value);
-    if (Full(key.home)) {
-      displaced.push_back(key);
-    } else {
-      AppendHome(geometry, GroupAt(geometry, key.home), key.home, key);
-    }
+    const uint32_t home = geometry.HomeOf(value);
+    unpacked.Add(home, geometry.RemainderOf(home, value));
   }
-  AddToCount(static_cast<int>(values.size() - displaced.size()));
-  PlaceAll(context, displaced);
+  PackAll(context, unpacked);
+}
+
+// First every key that fits into its home group, then the others: so the fewest are displaced.
+void Shard::PackAll(ShardContext& context, const Unpacked& unpacked) {
+  const Geometry geometry = this->geometry();
+  full_.fill(0);
+  for (uint32_t g = 0; g < static_cast<uint32_t>(geometry.groups()); ++g) {
+    const UnpackedGroup& group = unpacked.group(g);
+    if (group.count == static_cast<uint64_t>(geometry.slots())) SetFull(g);
+    GroupAt(g)->Pack(geometry.slots(), geometry.rest_bits(), group);
+  }
+  PlaceAll(context, unpacked.displaced());
 }
 
 void Shard::PlaceAll(ShardContext& context, std::span<const Key> keys) {
-  const Geometry geometry = this->geometry(context);
-  int placed = 0;
+  const Geometry geometry = this->geometry();
   for (const Key& key : keys) {
-    if (Place(geometry, key)) {
-      ++placed;
-      continue;
-    }
+    if (Place(geometry, key)) continue;
     InsertOverflow(context, geometry.ValueFrom(key.home, key.remainder),
                    context.arena->Charge(kOverflowEntryBytes));
   }
-  AddToCount(placed);
 }
 
 bool Shard::Grow(ShardContext& context) {
-  const ShardShape old = shape();
-  const bool first = old.groups() == 0;
-  ShardShape fresh = first ? FirstShape(context) : old.Next();
-  if (depth() < kLargeFromDepth && old.chunks >= kCoarseStepsFromChunks &&
-      old.chunks + 2 <= ShardShape::kChunksMax) {
-    fresh.chunks = old.chunks + 2;
+  const Geometry old = geometry();
+  const int groups = old.groups() == 0 && old.depth() == context.depth_expected
+                         ? context.groups_expected
+                         : NextGroups(old.groups());
+  if (old.groups() >= kGroupsPerChunk && old.CanRehome() && overflow_ == nullptr) {
+    return GrowStreaming(context, groups);
   }
-  ChooseLines(context, depth(), &fresh);
-  if (CanMove(context, fresh, depth())) return GrowMoving(context, fresh);
   std::vector<Uint128>& values = ThreadScratch().values;
-  Collect(context, &values);
-  if (!AddStorage(context, fresh)) {
-    // What was expected does not fit: begin small.
-    if (!first || fresh.small == 1) return false;
-    fresh = ShardShape{.units = units()}.Next();
-    if (!AddStorage(context, fresh)) return false;
+  Collect(&values);
+  if (Reserve(context, old.groups(), groups)) {
+    Rebuild(context, old.depth(), groups, values);
+    return true;
   }
-  Fill(context, fresh, depth(), values);
+  if (old.groups() != 0 || groups == 1 || !Reserve(context, 0, 1)) return false;
+  Rebuild(context, old.depth(), 1, values);
+  return true;
+}
+
+// The common case: moves remainders in place, from the last old group to the first. What lies in
+// group g goes to new groups at and a little above g * new / old groups, so a window of a few new
+// groups is open at any time, and those behind it are written where nothing is read any more.
+bool Shard::GrowStreaming(ShardContext& context, int groups) {
+  const Geometry old = geometry();
+  const Geometry fresh(context.bits, old.depth(), groups);
+  if (!Reserve(context, old.groups(), groups)) return false;
+  const Writing writing(this);
+  full_.fill(0);
+  const auto slots = static_cast<uint64_t>(fresh.slots());
+  std::vector<Key>& displaced = ThreadScratch().displaced;
+  displaced.clear();
+  constexpr uint32_t kReadAhead = 8;  // groups
+  std::array<UnpackedGroup, 16> window;
+  for (UnpackedGroup& group : window) group.count = 0;
+  int next = groups - 1;  // the new groups above it are written
+  const auto write_down_to = [&](int last) {
+    for (; next >= last; --next) {
+      UnpackedGroup* const group = &window[static_cast<size_t>(next) % window.size()];
+      if (group->count == slots) SetFull(static_cast<uint32_t>(next));
+      GroupAt(static_cast<uint32_t>(next))->Pack(fresh.slots(), fresh.rest_bits(), *group);
+      group->count = 0;
+    }
+  };
+  const auto move = [&](uint32_t g, uint8_t tag, Uint128 rest) {
+    Uint128 remainder = (rest << 8) | tag;
+    if ((rest & old.alternate_flag()) != 0) [[unlikely]] {
+      remainder = old.RemainderFrom(rest, tag);
+      const uint32_t home = fresh.Rehome(old, old.HomeOfAlternate(g, remainder), &remainder);
+      displaced.push_back({home, static_cast<uint8_t>(remainder), remainder});
+      return;
+    }
+    const uint32_t home = fresh.Rehome(old, g, &remainder);
+    UnpackedGroup* const group = &window[home % window.size()];
+    if (group->count < slots) [[likely]] {
+      group->remainder[group->count++] = remainder;
+    } else {
+      displaced.push_back({home, static_cast<uint8_t>(remainder), remainder});
+    }
+  };
+  for (int i = old.groups() - 2; i >= 0; i -= 2) {  // whole chunks: an even number
+    const auto g = static_cast<uint32_t>(i);
+    if (g >= kReadAhead) {
+      GroupAt(g - kReadAhead)->Prefetch();
+      GroupAt(g - kReadAhead + 1)->Prefetch();
+    }
+    Group::ForEachOfTwo(
+        GroupAt(g), GroupAt(g + 1), old.slots(), old.rest_bits(),
+        [&](bool first, uint8_t tag, Uint128 rest) { move(first ? g : g + 1, tag, rest); });
+    write_down_to(static_cast<int>(fresh.HomeOf(old.ValueFrom(g, 0))) + 2);
+  }
+  write_down_to(0);
+  Publish(context, fresh);
+  PlaceAll(context, displaced);
   return true;
 }
 
 bool Shard::SplitInto(ShardContext& context, Shard* upper) {
-  upper->stamp_ = stamp_;
-  bool done = false;
-  if (!SplitMoving(context, upper, &done)) return false;
-  return done || SplitAnew(context, upper);
-}
-
-bool Shard::SplitAnew(ShardContext& context, Shard* upper) {
   std::vector<Uint128>& values = ThreadScratch().values;
-  Collect(context, &values);
+  Collect(&values);
   const auto middle = std::partition(values.begin(), values.end(),
                                      [](Uint128 value) { return (value >> 127) == 0; });
   const std::span<Uint128> low(values.begin(), middle);
@@ -228,48 +270,54 @@ bool Shard::SplitAnew(ShardContext& context, Shard* upper) {
   for (Uint128& value : values) value <<= 1;
 
   const int depth = upper->depth();
-  const ShardShape low_shape = ShapeFor(context, depth, low.size(), kLoadBuiltPerMille);
-  const ShardShape high_shape = upper->ShapeFor(context, depth, high.size(), kLoadBuiltPerMille);
-  if (!upper->AddStorage(context, high_shape)) return false;
-  if (!AddStorage(context, low_shape)) {
-    upper->Publish(context, high_shape, depth, 0);
-    upper->FreeStorage(context);
+  const int low_groups = GroupsFor(context, depth, low.size());
+  const int high_groups = GroupsFor(context, depth, high.size());
+  if (!upper->Reserve(context, 0, high_groups)) return false;
+  if (!Reserve(context, groups(), low_groups)) {
+    upper->Reserve(context, high_groups, 0);
     return false;
   }
-  {
-    const Writing writing(this);
-    DropStorage(context, low_shape);
-  }
-  Fill(context, low_shape, depth, low);
-  upper->Fill(context, high_shape, depth, high);
+  Rebuild(context, depth, low_groups, low);
+  upper->Rebuild(context, depth, high_groups, high);
+  upper->stamp_ = stamp_;
   return true;
 }
 
 bool Shard::Build(ShardContext& context, std::span<const Fingerprint> fingerprints) {
-  FIRSTSEEN_CHECK(count() == 0);
-  const ShardShape fresh = ShapeFor(context, depth(), fingerprints.size(), kLoadBuiltPerMille);
-  if (!AddStorage(context, fresh)) return false;
-  {
-    const Writing writing(this);
-    DropStorage(context, fresh);
-  }
+  FIRSTSEEN_CHECK(count_ == 0);
+  const int groups = GroupsFor(context, depth(), fingerprints.size());
+  if (!Reserve(context, this->groups(), groups)) return false;
   std::vector<Uint128>& values = ThreadScratch().values;
   values.clear();
   values.reserve(fingerprints.size());
-  const Geometry geometry = this->geometry(context);
+  const Geometry geometry = this->geometry();
   for (const Fingerprint& fingerprint : fingerprints) {
     FIRSTSEEN_CHECK(Covers(fingerprint));
     values.push_back(geometry.ValueOf(fingerprint));
   }
-  Fill(context, fresh, depth(), values);
+  Rebuild(context, depth(), groups, values);
   return true;
 }
 
-void Shard::Copy(const ShardContext& context, Raw* raw) const {
+uint64_t Shard::BuildMax(const ShardContext& context, int depth) {
+  return Geometry(context.bits, depth, kGroupsMax).slot_count() * kLoadMaxPercent / 100;
+}
+
+int Shard::GroupsFor(const ShardContext& context, int depth, uint64_t count) {
+  if (count == 0) return 0;
+  int groups = 1;
+  while (groups < kGroupsMax &&
+         Geometry(context.bits, depth, groups).slot_count() * kLoadBuiltPercent < count * 100) {
+    groups = NextGroups(groups);
+  }
+  return groups;
+}
+
+void Shard::Copy(Raw* raw) const {
   raw->prefix = prefix_;
   raw->stamp = stamp_;
-  raw->geometry = geometry(context);
-  Collect(context, &raw->values);
+  raw->geometry = geometry();
+  Collect(&raw->values);
 }
 
 void Shard::Sorted(const Raw& raw, std::vector<Fingerprint>* fingerprints) {
@@ -297,13 +345,8 @@ void Shard::Sorted(const Raw& raw, std::vector<Fingerprint>* fingerprints) {
 }
 
 void Shard::FreeStorage(ShardContext& context) {
-  ShardShape nothing;
-  nothing.units = units();
-  AddStorage(context, nothing);
-  const Writing writing(this);
-  DropStorage(context, nothing);
-  DropOverflow(context);
-  Publish(context, nothing, depth(), 0);
+  Reserve(context, groups(), 0);
+  Rebuild(context, depth(), 0, {});
 }
 
 }  // namespace firstseen
