@@ -135,6 +135,8 @@ absl::Status LogImpl::WaitDurable(uint64_t sequence) {
     if (troubled_.load(std::memory_order_acquire)) {
       MutexLock lock(mutex_);
       if (!broken_.ok()) return broken_;
+      // It may have become durable since the look above, and only what came after it found no room.
+      if (durable_.load(std::memory_order_acquire) >= sequence) return absl::OkStatus();
       if (stuck_ && attempts_ > seen_attempts) return full_;
       if (stopped_) return close_status_;
     }
