@@ -246,18 +246,13 @@ class SqlitePeer : public Peer {
   sqlite3_stmt* select_ = nullptr;
 };
 
-template <typename P>
-std::unique_ptr<Peer> Make() {
-  return std::make_unique<P>();
-}
-
 }  // namespace
 
 std::vector<PeerKind> DiskPeers() {
   return {
-      {"RocksDB", "128 bits, ribbon filter, WAL", Make<RocksPeer>},
-      {"LMDB", "128 bits", Make<LmdbPeer>},
-      {"SQLite WITHOUT ROWID", "128 bits, WAL", Make<SqlitePeer>},
+      {"RocksDB", "128 bits, ribbon filter, WAL", MakePeer<RocksPeer>},
+      {"LMDB", "128 bits", MakePeer<LmdbPeer>},
+      {"SQLite WITHOUT ROWID", "128 bits, WAL", MakePeer<SqlitePeer>},
   };
 }
 

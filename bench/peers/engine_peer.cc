@@ -71,8 +71,7 @@ class EnginePeer : public Peer {
 }  // namespace
 
 std::vector<PeerKind> EnginePeers() {
-  return {{"firstseen engine", "96 bits, log and snapshot",
-           [] { return std::unique_ptr<Peer>(std::make_unique<EnginePeer>()); }}};
+  return {{"firstseen engine", "96 bits, log and snapshot", MakePeer<EnginePeer>}};
 }
 
 }  // namespace firstseen

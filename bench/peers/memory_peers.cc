@@ -70,22 +70,17 @@ class ExactSetPeer : public Peer {
   size_t present_size_ = 0;
 };
 
-template <typename P>
-std::unique_ptr<Peer> Make() {
-  return std::make_unique<P>();
-}
-
 }  // namespace
 
 std::vector<PeerKind> MemoryPeers() {
   return {
-      {"firstseen exact set", "96 bits, memory only", Make<ExactSetPeer>},
+      {"firstseen exact set", "96 bits, memory only", MakePeer<ExactSetPeer>},
       {"boost::unordered_flat_set", "128 bits, memory only",
-       Make<TablePeer<boost::unordered_flat_set<Fingerprint, FirstWord>>>},
+       MakePeer<TablePeer<boost::unordered_flat_set<Fingerprint, FirstWord>>>},
       {"absl::flat_hash_set", "128 bits, memory only",
-       Make<TablePeer<absl::flat_hash_set<Fingerprint, FirstWord>>>},
+       MakePeer<TablePeer<absl::flat_hash_set<Fingerprint, FirstWord>>>},
       {"std::unordered_set", "128 bits, memory only",
-       Make<TablePeer<std::unordered_set<Fingerprint, FirstWord>>>},
+       MakePeer<TablePeer<std::unordered_set<Fingerprint, FirstWord>>>},
   };
 }
 

@@ -24,7 +24,7 @@ class Peer {
   // Adds keys and counts those that were new. Need not be on disk on return.
   virtual absl::StatusOr<uint64_t> Add(std::span<const Fingerprint> keys) = 0;
   virtual absl::StatusOr<uint64_t> CountPresent(std::span<const Fingerprint> keys) = 0;
-  // Everything but `lasting` peers: Unimplemented.
+  // Whether its keys outlive its process.
   virtual bool lasting() const { return false; }
   // From now on Add returns only when its keys are on disk.
   virtual absl::Status MakeAddsDurable();
@@ -34,6 +34,11 @@ class Peer {
   // Resident bytes of the process that holds the keys.
   virtual absl::StatusOr<uint64_t> ResidentBytes() const;
 };
+
+template <typename P>
+std::unique_ptr<Peer> MakePeer() {
+  return std::make_unique<P>();
+}
 
 struct PeerKind {
   std::string_view name;

@@ -171,18 +171,13 @@ class IntsetBuckets : public RedisPeer {
   }
 };
 
-template <typename P>
-std::unique_ptr<Peer> Make() {
-  return std::make_unique<P>();
-}
-
 }  // namespace
 
 std::vector<PeerKind> RedisPeers() {
   return {
-      {"Redis Set, 56-byte members", "the member", Make<LongMembers>},
-      {"Redis Set, 16-byte members", "128 bits", Make<ShortMembers>},
-      {"Redis intset buckets", "64 bits and the bucket's number", Make<IntsetBuckets>},
+      {"Redis Set, 56-byte members", "the member", MakePeer<LongMembers>},
+      {"Redis Set, 16-byte members", "128 bits", MakePeer<ShortMembers>},
+      {"Redis intset buckets", "64 bits and the bucket's number", MakePeer<IntsetBuckets>},
   };
 }
 
